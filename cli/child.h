@@ -1,0 +1,26 @@
+/* The command: started in a process group of its own, and ended with it. */
+#ifndef HOLDFAST_CLI_CHILD_H
+#define HOLDFAST_CLI_CHILD_H
+
+#include "cli/guard.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+
+typedef struct command {
+    char **argv;
+    const char *lock;  /* for HOLDFAST_LOCK */
+    const char *owner; /* for HOLDFAST_OWNER */
+} command;
+
+/* Starts it, from the main thread (the parent-death signal follows the thread
+ * that forks); it executes nothing before the guard knows its group. Returns
+ * its pid, which is its group's id too; or -1 with *code set to 71, 126 or
+ * 127, after saying why. */
+pid_t child_start(const command *c, const signals *s, const guard *g,
+                  terminal *t, int *code);
+
+/* To the whole group. */
+void child_signal(pid_t group, int number);
+bool child_group_is_empty(pid_t group);
+
+#endif

@@ -1,0 +1,22 @@
+/* How status and list show a lock: a line of a table, or of JSON. */
+#ifndef HOLDFAST_CLI_SHOW_H
+#define HOLDFAST_CLI_SHOW_H
+
+#include "holdfast/holdfast.h"
+
+#include <stdbool.h>
+
+typedef struct lock_view {
+    bool json;
+    const char *server;
+    bool headed; /* the table's head has been written */
+    int code;    /* exit code of the first failure */
+} lock_view;
+
+/* An hf_lock_info_fn; arg is a lock_view. Stops when stdout is gone. */
+int show_lock(void *arg, const hf_lock_info *info);
+/* Ends the output; a table without lines gets its head. Returns the exit
+ * code. */
+int show_end(lock_view *view);
+
+#endif
