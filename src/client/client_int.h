@@ -156,6 +156,14 @@ hf_status hf__request_failed(const hf__request *request, hf_error *err);
 hf_status hf__target_error(const hf_client *client, const hf__target *target,
                            hf_error *err, const hf_error *why);
 
+/* ---- probe.c */
+/* HF_EPERM, and which commands, if the user lacks one that the target's kind
+ * needs; asks the server the first time. client->mutex held, given up
+ * meanwhile. */
+hf_status hf__client_probe_once(hf_client *client, const hf__target *target,
+                                int64_t deadline, const atomic_bool *stop,
+                                hf_error *err);
+
 /* ---- keeper.c */
 hf_status hf__keeper_start(hf_client *client, hf_error *err);
 /* Ends it after what is unsettled, at the latest at `close_by`. */
@@ -207,7 +215,7 @@ void hf__cancel_watch(hf_cancel *cancel, hf__cancel_entry *entry,
                       hf__thread *self);
 void hf__cancel_unwatch(hf_cancel *cancel, hf__cancel_entry *entry);
 
-/* ---- acquire.c */
+/* ---- attempt.c */
 /* A parked attempt was woken by a message: sends its acquire at once, so that
  * the server works while the thread wakes up. client->mutex held. */
 void hf__contender_hasten(hf__contender *contender);

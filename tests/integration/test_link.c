@@ -39,8 +39,8 @@ static int set_up(void **state)
     hf_error err = HF_ERROR_INIT;
     fixture *f = calloc(1, sizeof(*f));
     f->server = srv_start(NULL);
-    assert_int_equal(
-        hf__endpoint_parse(srv_url(f->server), &f->endpoint, &err), HF_OK);
+    assert_int_equal(hf__endpoint_parse(srv_url(f->server), &f->endpoint, &err),
+                     HF_OK);
     assert_int_equal(
         hf__link_init(&f->link, &f->endpoint, &hooks, limit, limit, &err),
         HF_OK);
@@ -61,8 +61,8 @@ static int tear_down(void **state)
 
 static bool wait_for(fixture *f, hf__request *request)
 {
-    return hf__link_wait(&f->link, request,
-                         hf__now() + TEST_LIMIT_MS * HF__MS, NULL);
+    return hf__link_wait(&f->link, request, hf__now() + TEST_LIMIT_MS * HF__MS,
+                         NULL);
 }
 
 static void ping(fixture *f, hf__request *request, hf__call *call)
