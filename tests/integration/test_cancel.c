@@ -1,11 +1,9 @@
 /* The end of a wait that is not the lock: a cancellation, at whatever moment,
  * and a time-out. Nothing is left behind, not even by a server that answers
  * later. */
-#include "holdfast/holdfast.h"
-#include "support/locks.h"
+#include "support/fixture.h"
 #include "support/net.h"
 #include "support/proxy.h"
-#include "support/server.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -15,40 +13,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-static srv *server;
-static hf_client *holder; /* who has the lock at first */
-static hf_client *client; /* who waits */
-static _Thread_local hf_error err = HF_ERROR_INIT;
-
-static int setup(void **state)
-{
-    (void)state;
-    hf_client_options options = test_patient();
-    server = srv_start(NULL);
-    holder = test_client(srv_url(server), &options);
-    client = test_client(srv_url(server), &options);
-    test_warm_up(holder);
-    test_warm_up(client);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hf_client_free(holder);
-    hf_client_free(client);
-    srv_stop(server);
-    return 0;
-}
-
-static int nothing_is_left(void **state)
-{
-    (void)state;
-    bool empty = srv_cmd_is(server, "0", "DBSIZE");
-    free(srv_cmd(server, "FLUSHALL")); /* of a test that failed */
-    return empty ? 0 : -1;
-}
 
 /* ---- cancelling */
 
@@ -79,7 +43,7 @@ static void test_cancelled_while_parked(void **state)
     (void)state;
     taker waiters[4];
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     hf_cancel *cancel = hf_cancel_new();
     hf_lease *lease = test_take(held);
@@ -107,7 +71,7 @@ static void test_cancelled_when_woken(void **state)
 {
     (void)state;
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     for (int round = 0; round < test_scaled(100); round++) {
         taker leaves;
@@ -147,7 +111,7 @@ static void test_cancelled_when_woken_and_stalled(void **state)
     proxy *net = proxy_start(srv_socket(server));
     hf_client *far = test_client(proxy_url(net), &options);
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(far, name);
     hf_cancel *cancel = hf_cancel_new();
     test_warm_up(far);
@@ -205,7 +169,7 @@ static void test_time_out(void **state)
 {
     (void)state;
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     hf_lease *lease = test_take(held);
     hf_lease *none = NULL;
@@ -246,15 +210,14 @@ static void test_time_out_while_stalled(void **state)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* hiredis 0.14 raises it */
-#define CHECKED(test) cmocka_unit_test_teardown(test, nothing_is_left)
     const struct CMUnitTest tests[] = {
-        CHECKED(test_cancelled_before),
-        CHECKED(test_cancelled_while_parked),
-        CHECKED(test_cancelled_when_woken),
-        CHECKED(test_cancelled_when_woken_and_stalled),
-        CHECKED(test_cancelled_while_stalled),
-        CHECKED(test_time_out),
-        CHECKED(test_time_out_while_stalled),
+        FIXTURE_TEST(test_cancelled_before),
+        FIXTURE_TEST(test_cancelled_while_parked),
+        FIXTURE_TEST(test_cancelled_when_woken),
+        FIXTURE_TEST(test_cancelled_when_woken_and_stalled),
+        FIXTURE_TEST(test_cancelled_while_stalled),
+        FIXTURE_TEST(test_time_out),
+        FIXTURE_TEST(test_time_out_while_stalled),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_patient, fixture_end);
 }

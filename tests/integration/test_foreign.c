@@ -1,9 +1,7 @@
 /* A Redisson client on the other side, played by plain commands: it knows
  * nothing of holdfast but the key, the field and the channel. */
-#include "holdfast/holdfast.h"
 #include "support/ear.h"
-#include "support/locks.h"
-#include "support/server.h"
+#include "support/fixture.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -14,36 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static srv *server;
-static hf_client *client;
-static _Thread_local hf_error err = HF_ERROR_INIT;
-
-static int setup(void **state)
-{
-    (void)state;
-    hf_client_options options = test_patient();
-    server = srv_start(NULL);
-    client = test_client(srv_url(server), &options);
-    test_warm_up(client);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hf_client_free(client);
-    srv_stop(server);
-    return 0;
-}
-
-static int nothing_is_left(void **state)
-{
-    (void)state;
-    bool empty = srv_cmd_is(server, "0", "DBSIZE");
-    free(srv_cmd(server, "FLUSHALL")); /* of a test that failed */
-    return empty ? 0 : -1;
-}
 
 #define FOREIGN_OWNER "1b2c3d4e-5f60-4718-9a0b-c1d2e3f4a5b6:42"
 
@@ -143,10 +111,9 @@ static void test_foreign_waiter(void **state)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* hiredis 0.14 raises it */
-#define CHECKED(test) cmocka_unit_test_teardown(test, nothing_is_left)
     const struct CMUnitTest tests[] = {
-        CHECKED(test_foreign_holder),
-        CHECKED(test_foreign_waiter),
+        FIXTURE_TEST(test_foreign_holder),
+        FIXTURE_TEST(test_foreign_waiter),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_patient, fixture_end);
 }

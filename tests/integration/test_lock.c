@@ -1,10 +1,8 @@
 /* The lock as a caller sees it, and what it leaves on the server byte for
  * byte: Redisson's RLock. */
-#include "holdfast/holdfast.h"
 #include "support/ear.h"
-#include "support/locks.h"
+#include "support/fixture.h"
 #include "support/net.h"
-#include "support/server.h"
 
 #include <inttypes.h>
 #include <regex.h>
@@ -20,39 +18,6 @@
 #include <cmocka.h>
 
 #define HOUR_MS (INT64_C(3600) * 1000)
-
-static srv *server;
-static hf_client *client; /* with the usual options */
-static hf_client *other;  /* another program, so to say */
-static _Thread_local hf_error err = HF_ERROR_INIT;
-
-static int setup(void **state)
-{
-    (void)state;
-    server = srv_start(NULL);
-    client = test_client(srv_url(server), NULL);
-    other = test_client(srv_tcp_url(server), NULL);
-    test_warm_up(client);
-    test_warm_up(other);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hf_client_free(client);
-    hf_client_free(other);
-    srv_stop(server);
-    return 0;
-}
-
-static int nothing_is_left(void **state)
-{
-    (void)state;
-    bool empty = srv_cmd_is(server, "0", "DBSIZE");
-    free(srv_cmd(server, "FLUSHALL")); /* of a test that failed */
-    return empty ? 0 : -1;
-}
 
 /* PTTL of a lease given or renewed a moment ago. */
 static void assert_pttl(const char *name, int64_t lease)
@@ -588,24 +553,23 @@ static void test_owner_of_several_threads(void **state)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* hiredis 0.14 raises it */
-#define CHECKED(test) cmocka_unit_test_teardown(test, nothing_is_left)
     const struct CMUnitTest tests[] = {
-        CHECKED(test_acquire_and_release),
-        CHECKED(test_freeing_releases),
-        CHECKED(test_closing_releases),
-        CHECKED(test_try),
-        CHECKED(test_counts),
-        CHECKED(test_partial_release_rearms),
-        CHECKED(test_shorter_lease_within),
-        CHECKED(test_release_by_another),
-        CHECKED(test_release_by_lock),
-        CHECKED(test_force_by_another),
-        CHECKED(test_force_by_the_holder),
-        CHECKED(test_questions),
-        CHECKED(test_inspect_and_list),
-        CHECKED(test_fixed_lease),
-        CHECKED(test_threads_are_owners),
-        CHECKED(test_owner_of_several_threads),
+        FIXTURE_TEST(test_acquire_and_release),
+        FIXTURE_TEST(test_freeing_releases),
+        FIXTURE_TEST(test_closing_releases),
+        FIXTURE_TEST(test_try),
+        FIXTURE_TEST(test_counts),
+        FIXTURE_TEST(test_partial_release_rearms),
+        FIXTURE_TEST(test_shorter_lease_within),
+        FIXTURE_TEST(test_release_by_another),
+        FIXTURE_TEST(test_release_by_lock),
+        FIXTURE_TEST(test_force_by_another),
+        FIXTURE_TEST(test_force_by_the_holder),
+        FIXTURE_TEST(test_questions),
+        FIXTURE_TEST(test_inspect_and_list),
+        FIXTURE_TEST(test_fixed_lease),
+        FIXTURE_TEST(test_threads_are_owners),
+        FIXTURE_TEST(test_owner_of_several_threads),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_usual, fixture_end);
 }

@@ -1,10 +1,8 @@
 /* What may be given to the calls: names of any bytes, options, the limits of
  * both; and what is refused changes nothing. */
-#include "holdfast/holdfast.h"
 #include "support/ear.h"
-#include "support/locks.h"
+#include "support/fixture.h"
 #include "support/net.h"
-#include "support/server.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -15,36 +13,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static srv *server;
-static hf_client *client;
-static _Thread_local hf_error err = HF_ERROR_INIT;
-
-static int setup(void **state)
-{
-    (void)state;
-    hf_client_options options = test_patient();
-    server = srv_start(NULL);
-    client = test_client(srv_url(server), &options);
-    test_warm_up(client);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hf_client_free(client);
-    srv_stop(server);
-    return 0;
-}
-
-static int nothing_is_left(void **state)
-{
-    (void)state;
-    bool empty = srv_cmd_is(server, "0", "DBSIZE");
-    free(srv_cmd(server, "FLUSHALL")); /* of a test that failed */
-    return empty ? 0 : -1;
-}
 
 /* ---- names */
 
@@ -258,7 +226,6 @@ static void test_accepted_options(void **state)
 static void test_foreign_handles(void **state)
 {
     (void)state;
-    hf_client *other = test_client(srv_url(server), NULL);
     hf_owner *theirs = hf_owner_new(other, &err);
     hf_lock *lock = test_lock(client, "foreign");
     hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
@@ -274,7 +241,6 @@ static void test_foreign_handles(void **state)
     expect(HF_EINVAL, hf_lock_force_release(NULL, NULL, &err));
     expect(HF_EINVAL, hf_client_ping(NULL, &err));
     hf_owner_free(theirs);
-    hf_client_free(other);
     hf_lock_free(lock);
 }
 
@@ -405,20 +371,19 @@ static void test_wrong_type(void **state)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* hiredis 0.14 raises it */
-#define CHECKED(test) cmocka_unit_test_teardown(test, nothing_is_left)
     const struct CMUnitTest tests[] = {
-        CHECKED(test_names),
-        CHECKED(test_all_bytes),
-        CHECKED(test_long_names),
-        CHECKED(test_refused_names),
-        CHECKED(test_two_handles),
-        CHECKED(test_refused_options),
-        CHECKED(test_accepted_options),
-        CHECKED(test_foreign_handles),
-        CHECKED(test_size_of_acquire_options),
-        CHECKED(test_size_of_client_options),
-        CHECKED(test_ranges_of_client_options),
-        CHECKED(test_wrong_type),
+        FIXTURE_TEST(test_names),
+        FIXTURE_TEST(test_all_bytes),
+        FIXTURE_TEST(test_long_names),
+        FIXTURE_TEST(test_refused_names),
+        FIXTURE_TEST(test_two_handles),
+        FIXTURE_TEST(test_refused_options),
+        FIXTURE_TEST(test_accepted_options),
+        FIXTURE_TEST(test_foreign_handles),
+        FIXTURE_TEST(test_size_of_acquire_options),
+        FIXTURE_TEST(test_size_of_client_options),
+        FIXTURE_TEST(test_ranges_of_client_options),
+        FIXTURE_TEST(test_wrong_type),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_patient, fixture_end);
 }

@@ -1,11 +1,9 @@
 /* Waiting for a lock: it is handed on by a message. The clients here poll once
  * an hour and their leases last as long: what happens within a test's life is
  * a message's doing. */
-#include "holdfast/holdfast.h"
-#include "support/locks.h"
+#include "support/fixture.h"
 #include "support/net.h"
 #include "support/proxy.h"
-#include "support/server.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -24,49 +22,15 @@
 #define WAITERS 16
 #define PROCESSES 6
 
-static srv *server;
-static hf_client *holder; /* who has the lock at first */
-static hf_client *client; /* who waits */
-static _Thread_local hf_error err = HF_ERROR_INIT;
-
-static int setup(void **state)
-{
-    (void)state;
-    hf_client_options options = test_patient();
-    server = srv_start(NULL);
-    holder = test_client(srv_url(server), &options);
-    client = test_client(srv_url(server), &options);
-    test_warm_up(holder);
-    test_warm_up(client);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    hf_client_free(holder);
-    hf_client_free(client);
-    srv_stop(server);
-    return 0;
-}
-
-static int nothing_is_left(void **state)
-{
-    (void)state;
-    bool empty = srv_cmd_is(server, "0", "DBSIZE");
-    free(srv_cmd(server, "FLUSHALL")); /* of a test that failed */
-    return empty ? 0 : -1;
-}
-
 /* ---- messages */
 
 static void test_handed_on_by_message(void **state)
 {
     (void)state;
     taker t;
-    hf_lock *theirs = test_lock(holder, test_fresh_name());
+    hf_lock *theirs = test_lock(other, test_fresh_name());
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     hf_lease *lease = test_take(held);
     taker_park(server, &t, wanted, HF_WAIT_FOREVER, NULL);
@@ -84,7 +48,7 @@ static void test_handed_on_by_force(void **state)
     (void)state;
     taker t;
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     hf_lease *lease = test_take(held);
     taker_park(server, &t, wanted, 3600000, NULL);
@@ -101,7 +65,7 @@ static void test_other_messages(void **state)
     (void)state;
     taker t;
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     hf_lease *lease = test_take(held);
     taker_park(server, &t, wanted, HF_WAIT_FOREVER, NULL);
@@ -131,7 +95,7 @@ static void test_released_before_subscription(void **state)
     proxy *net = proxy_start(srv_socket(server));
     hf_client *far = test_client(proxy_url(net), &options);
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(far, name);
     test_warm_up(far);
     hf_lease *lease = test_take(held);
@@ -174,7 +138,7 @@ static void test_many_threads(void **state)
     _Atomic int passed = 0;
     pthread_t threads[WAITERS];
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(client, name);
     hf_lease *lease = test_take(held);
     passing p = {.lock = wanted, .passed = &passed};
@@ -215,7 +179,7 @@ static void test_many_processes(void **state)
     (void)state;
     pid_t children[PROCESSES];
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     _Atomic int *passed = mmap(NULL, sizeof(*passed), PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(passed, MAP_FAILED);
@@ -238,7 +202,7 @@ static void test_many_processes(void **state)
     hf_lock_free(held);
 }
 
-/* The other's lease ends and nobody says so: F6. */
+/* The holder's lease ends and nobody says so: F6. */
 static void test_lease_of_another_ends(void **state)
 {
     (void)state;
@@ -262,7 +226,7 @@ static void test_subscription_lingers(void **state)
     (void)state;
     hf_client_options options = test_patient();
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     options.subscription_linger_ms = 3600000;
     hf_client *lingering = test_client(srv_url(server), &options);
     hf_lock *wanted = test_lock(lingering, name);
@@ -292,7 +256,7 @@ static void test_subscription_ends(void **state)
     options.subscription_linger_ms = 100;
     hf_client *brief = test_client(srv_url(server), &options);
     const char *name = test_fresh_name();
-    hf_lock *held = test_lock(holder, name);
+    hf_lock *held = test_lock(other, name);
     hf_lock *wanted = test_lock(brief, name);
     for (int i = 1; i <= 3; i++) { /* and begins anew */
         taker t;
@@ -311,17 +275,16 @@ static void test_subscription_ends(void **state)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* hiredis 0.14 raises it */
-#define CHECKED(test) cmocka_unit_test_teardown(test, nothing_is_left)
     const struct CMUnitTest tests[] = {
-        CHECKED(test_handed_on_by_message),
-        CHECKED(test_handed_on_by_force),
-        CHECKED(test_other_messages),
-        CHECKED(test_released_before_subscription),
-        CHECKED(test_many_threads),
-        CHECKED(test_many_processes),
-        CHECKED(test_lease_of_another_ends),
-        CHECKED(test_subscription_lingers),
-        CHECKED(test_subscription_ends),
+        FIXTURE_TEST(test_handed_on_by_message),
+        FIXTURE_TEST(test_handed_on_by_force),
+        FIXTURE_TEST(test_other_messages),
+        FIXTURE_TEST(test_released_before_subscription),
+        FIXTURE_TEST(test_many_threads),
+        FIXTURE_TEST(test_many_processes),
+        FIXTURE_TEST(test_lease_of_another_ends),
+        FIXTURE_TEST(test_subscription_lingers),
+        FIXTURE_TEST(test_subscription_ends),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_patient, fixture_end);
 }

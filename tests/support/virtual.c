@@ -1,6 +1,7 @@
 #include "support/virtual.h"
 
 #include "kinds/lock.h"
+#include "support/net.h"
 
 #include <stdlib.h>
 
@@ -116,6 +117,41 @@ hf__acquire_action virtual_failure(hf__acquire *acquire,
                                      .text = HF__LITERAL("said by the test"),
                                      .retriable = retriable};
     return virtual_say(acquire, &input);
+}
+
+/* -------------------------------------------- a machine of the plain lock */
+
+hf__acquire virtual_machine(virtual_seam *world)
+{
+    virtual_start(world);
+    return (hf__acquire){.kind = &hf__kind_lock,
+                         .seam = &world->seam,
+                         .deadline = INT64_MAX,
+                         .poll_cap = VIRTUAL_POLL_CAP,
+                         .lease = VIRTUAL_LEASE};
+}
+
+static void must_answer(hf__acquire_action expected, hf__acquire_action action)
+{
+    if (action != expected) {
+        test_die("the machine answered %d, not %d", (int)action, (int)expected);
+    }
+}
+
+hf__acquire virtual_sent(virtual_seam *world)
+{
+    hf__acquire a = virtual_machine(world);
+    must_answer(HF__ACT_SEND, virtual_event(&a, HF__EV_START));
+    return a;
+}
+
+hf__acquire virtual_parked(virtual_seam *world, int64_t remaining_ms)
+{
+    hf__acquire a = virtual_sent(world);
+    must_answer(HF__ACT_SUBSCRIBE, virtual_integer(&a, remaining_ms));
+    must_answer(HF__ACT_SEND, virtual_event(&a, HF__EV_SUBSCRIBED));
+    must_answer(HF__ACT_PARK, virtual_integer(&a, remaining_ms));
+    return a;
 }
 
 /* --------------------------------------------------------- server's entry */

@@ -50,6 +50,18 @@ hf__acquire_action virtual_failure(hf__acquire *acquire,
                                    hf__acquire_event event, hf_status status,
                                    bool retriable);
 
+/* ---- a machine of the plain lock in some state, from the start of the world
+ */
+
+#define VIRTUAL_LEASE VIRTUAL_SECOND
+#define VIRTUAL_POLL_CAP (5 * VIRTUAL_SECOND)
+
+hf__acquire virtual_machine(virtual_seam *world);
+/* Its acquire is under way. */
+hf__acquire virtual_sent(virtual_seam *world);
+/* It waits, with the channel's messages coming in. */
+hf__acquire virtual_parked(virtual_seam *world, int64_t remaining_ms);
+
 /* ---- what a server keeps of one owner at one lock */
 
 typedef struct virtual_entry {

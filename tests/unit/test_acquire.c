@@ -11,37 +11,7 @@
 
 #include <cmocka.h>
 
-#define LEASE VIRTUAL_SECOND
-#define POLL_CAP (5 * VIRTUAL_SECOND)
-
 static virtual_seam world;
-
-static hf__acquire machine(void)
-{
-    virtual_start(&world);
-    return (hf__acquire){.kind = &hf__kind_lock,
-                         .seam = &world.seam,
-                         .deadline = INT64_MAX,
-                         .poll_cap = POLL_CAP,
-                         .lease = LEASE};
-}
-
-static hf__acquire sent(void)
-{
-    hf__acquire a = machine();
-    assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
-    return a;
-}
-
-/* Parked, with the channel's messages coming in. */
-static hf__acquire parked(int64_t remaining_ms)
-{
-    hf__acquire a = sent();
-    assert_int_equal(virtual_integer(&a, remaining_ms), HF__ACT_SUBSCRIBE);
-    assert_int_equal(virtual_event(&a, HF__EV_SUBSCRIBED), HF__ACT_SEND);
-    assert_int_equal(virtual_integer(&a, remaining_ms), HF__ACT_PARK);
-    return a;
-}
 
 /* ---- validity (R1, R2) */
 
@@ -61,7 +31,7 @@ static void test_deadline_is_sending_plus_lease_minus_drift(void **state)
 static void test_grant_ends_the_machine(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     virtual_pass(&world, VIRTUAL_MS(7));
     assert_int_equal(virtual_nil(&a), HF__ACT_DONE);
     assert_int_equal(a.status, HF_OK);
@@ -74,8 +44,8 @@ static void test_grant_ends_the_machine(void **state)
 static void test_grant_in_the_last_moment_counts(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
-    world.now = hf__lease_deadline(a.sent_at, LEASE) - 1;
+    hf__acquire a = virtual_sent(&world);
+    world.now = hf__lease_deadline(a.sent_at, VIRTUAL_LEASE) - 1;
     assert_int_equal(virtual_nil(&a), HF__ACT_DONE);
     assert_int_equal(a.status, HF_OK);
 }
@@ -84,8 +54,8 @@ static void test_grant_in_the_last_moment_counts(void **state)
 static void test_grant_after_its_own_deadline_is_settled(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
-    world.now = hf__lease_deadline(a.sent_at, LEASE);
+    hf__acquire a = virtual_sent(&world);
+    world.now = hf__lease_deadline(a.sent_at, VIRTUAL_LEASE);
     assert_int_equal(virtual_nil(&a), HF__ACT_SETTLE);
     assert_true(a.maybe_applied);
     assert_int_equal(virtual_event(&a, HF__EV_SETTLED), HF__ACT_SEND);
@@ -100,7 +70,7 @@ static void test_grant_after_its_own_deadline_is_settled(void **state)
 static void test_unknown_outcome_is_never_resent_before_settling(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     assert_int_equal(virtual_failure(&a, HF__EV_UNKNOWN, HF_EUNREACHABLE, true),
                      HF__ACT_SETTLE);
     for (int i = 0; i < 5; i++) {
@@ -120,7 +90,7 @@ static void test_unknown_outcome_is_never_resent_before_settling(void **state)
 static void test_unknown_outcome_while_parked_waiter_tries(void **state)
 {
     (void)state;
-    hf__acquire a = parked(1000);
+    hf__acquire a = virtual_parked(&world, 1000);
     assert_int_equal(virtual_event(&a, HF__EV_WOKEN), HF__ACT_SEND);
     assert_int_equal(virtual_failure(&a, HF__EV_UNKNOWN, HF_EUNREACHABLE, true),
                      HF__ACT_SETTLE);
@@ -132,7 +102,7 @@ static void test_unknown_outcome_while_parked_waiter_tries(void **state)
 static void test_giving_up_after_unknown_says_so(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_SECOND;
     assert_int_equal(virtual_failure(&a, HF__EV_UNKNOWN, HF_EUNREACHABLE, true),
                      HF__ACT_SETTLE);
@@ -147,7 +117,7 @@ static void test_giving_up_after_unknown_says_so(void **state)
 static void test_not_sent_is_tried_again_after_a_while(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     int64_t before = 0;
     for (int i = 0; i < 4; i++) {
         assert_int_equal(
@@ -165,7 +135,7 @@ static void test_not_sent_is_tried_again_after_a_while(void **state)
 static void test_hopeless_failure_ends_the_wait(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     assert_int_equal(virtual_failure(&a, HF__EV_NOT_SENT, HF_EAUTH, false),
                      HF__ACT_DONE);
     assert_int_equal(a.status, HF_EAUTH);
@@ -176,7 +146,7 @@ static void test_hopeless_failure_ends_the_wait(void **state)
 static void test_outdated_is_sent_again(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     assert_int_equal(virtual_event(&a, HF__EV_OUTDATED), HF__ACT_SEND);
     assert_false(a.maybe_applied);
 }
@@ -186,7 +156,7 @@ static void test_outdated_is_sent_again(void **state)
 static void test_single_try_ends_when_busy(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.once = true;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
     assert_int_equal(virtual_integer(&a, 1234), HF__ACT_DONE);
@@ -199,7 +169,7 @@ static void test_single_try_ends_when_busy(void **state)
 static void test_single_try_survives_one_lost_connection_only(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.once = true;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
     for (int i = 0; i < 2; i++) {
@@ -216,7 +186,7 @@ static void test_single_try_survives_one_lost_connection_only(void **state)
 static void test_single_try_does_not_back_off(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.once = true;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
     assert_int_equal(virtual_error(&a, "LOADING the dataset"), HF__ACT_DONE);
@@ -224,7 +194,7 @@ static void test_single_try_does_not_back_off(void **state)
     assert_true(hf_error_is_retriable(&a.error));
     assert_false(a.maybe_applied);
 
-    a = machine();
+    a = virtual_machine(&world);
     a.once = true;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
     assert_int_equal(
@@ -237,7 +207,7 @@ static void test_single_try_does_not_back_off(void **state)
 static void test_first_try_is_made_whatever_the_time(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.deadline = world.now - 1;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
     assert_int_equal(virtual_integer(&a, 10), HF__ACT_DONE);
@@ -256,7 +226,7 @@ static void test_passing_refusal_is_waited_out(void **state)
         "CLUSTERDOWN The cluster is down",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        hf__acquire a = sent();
+        hf__acquire a = virtual_sent(&world);
         assert_int_equal(virtual_error(&a, texts[i]), HF__ACT_PARK);
         assert_false(a.maybe_applied);
         assert_false(a.shared);
@@ -270,7 +240,7 @@ static void test_passing_refusal_is_waited_out(void **state)
 static void test_waiting_out_a_refusal_tells_it_in_the_end(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_MS(10);
     assert_int_equal(virtual_error(&a, "LOADING now"), HF__ACT_PARK);
     world.now = a.park_until;
@@ -298,7 +268,7 @@ static void test_error_of_a_script_may_have_been_applied(void **state)
         {"NOAUTH Authentication required.", HF_EAUTH, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        hf__acquire a = sent();
+        hf__acquire a = virtual_sent(&world);
         assert_int_equal(virtual_error(&a, cases[i].text), HF__ACT_DONE);
         assert_int_equal(a.status, cases[i].status);
         assert_int_equal(hf_error_status(&a.error), cases[i].status);
@@ -310,7 +280,7 @@ static void test_error_of_a_script_may_have_been_applied(void **state)
 static void test_error_text_ends_where_its_slice_ends(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     static const char bytes[] = "OOM no memory\r\n+OK";
     const hf__acquire_input input = {
         .event = HF__EV_GRANTED_OR_NOT,
@@ -325,7 +295,7 @@ static void test_reply_of_another_kind_is_refused(void **state)
     static const hf__value_type types[] = {HF__VALUE_STRING, HF__VALUE_STATUS,
                                            HF__VALUE_ARRAY};
     for (size_t i = 0; i < 3; i++) {
-        hf__acquire a = sent();
+        hf__acquire a = virtual_sent(&world);
         const hf__acquire_input input = {
             .event = HF__EV_GRANTED_OR_NOT,
             .reply = {.type = types[i], .text = HF__LITERAL("OK")}};
@@ -339,7 +309,7 @@ static void test_reply_of_another_kind_is_refused(void **state)
 
 static hf__acquire fenced(uint64_t last_token)
 {
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.kind = &virtual_kind_fenced;
     a.last_token = last_token;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
@@ -367,7 +337,7 @@ static void test_token_must_rise(void **state)
 static void test_kind_without_tokens_is_not_asked_for_any(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.last_token = 5;
     assert_int_equal(virtual_nil(&a), HF__ACT_DONE);
     assert_int_equal(a.status, HF_OK);
@@ -378,22 +348,22 @@ static void test_kind_without_tokens_is_not_asked_for_any(void **state)
 static void test_cancel_ends_every_state(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     assert_int_equal(virtual_event_in_flight(&a, HF__EV_CANCEL), HF__ACT_DONE);
     assert_int_equal(a.status, HF_CANCELLED);
     assert_true(a.maybe_applied); /* R9 */
 
-    a = parked(1000);
+    a = virtual_parked(&world, 1000);
     assert_int_equal(virtual_event(&a, HF__EV_CANCEL), HF__ACT_DONE);
     assert_int_equal(a.status, HF_CANCELLED);
     assert_false(a.maybe_applied);
 
-    a = sent();
+    a = virtual_sent(&world);
     assert_int_equal(virtual_integer(&a, 1000), HF__ACT_SUBSCRIBE);
     assert_int_equal(virtual_event(&a, HF__EV_CANCEL), HF__ACT_DONE);
     assert_int_equal(a.status, HF_CANCELLED);
 
-    a = sent();
+    a = virtual_sent(&world);
     assert_int_equal(virtual_failure(&a, HF__EV_UNKNOWN, HF_EUNREACHABLE, true),
                      HF__ACT_SETTLE);
     assert_int_equal(virtual_event(&a, HF__EV_CANCEL), HF__ACT_DONE);
@@ -403,7 +373,7 @@ static void test_cancel_ends_every_state(void **state)
 static void test_time_up_on_the_first_try_is_an_error(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_MS(50);
     world.now = a.deadline;
     assert_int_equal(virtual_event_in_flight(&a, HF__EV_TIME_UP), HF__ACT_DONE);
@@ -417,7 +387,7 @@ static void test_time_up_on_the_first_try_is_an_error(void **state)
 static void test_time_up_on_a_later_try_is_not_acquired(void **state)
 {
     (void)state;
-    hf__acquire a = parked(1000);
+    hf__acquire a = virtual_parked(&world, 1000);
     a.deadline = world.now + VIRTUAL_MS(50);
     assert_int_equal(virtual_event(&a, HF__EV_WOKEN), HF__ACT_SEND);
     world.now = a.deadline;
@@ -429,7 +399,7 @@ static void test_time_up_on_a_later_try_is_not_acquired(void **state)
 static void test_time_up_while_subscribing_leaves_nothing(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_MS(50);
     assert_int_equal(virtual_integer(&a, 1000), HF__ACT_SUBSCRIBE);
     world.now = a.deadline;

@@ -11,44 +11,14 @@
 
 #include <cmocka.h>
 
-#define LEASE VIRTUAL_SECOND
-#define POLL_CAP (5 * VIRTUAL_SECOND)
-
 static virtual_seam world;
-
-static hf__acquire machine(void)
-{
-    virtual_start(&world);
-    return (hf__acquire){.kind = &hf__kind_lock,
-                         .seam = &world.seam,
-                         .deadline = INT64_MAX,
-                         .poll_cap = POLL_CAP,
-                         .lease = LEASE};
-}
-
-static hf__acquire sent(void)
-{
-    hf__acquire a = machine();
-    assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
-    return a;
-}
-
-/* Parked, with the channel's messages coming in. */
-static hf__acquire parked(int64_t remaining_ms)
-{
-    hf__acquire a = sent();
-    assert_int_equal(virtual_integer(&a, remaining_ms), HF__ACT_SUBSCRIBE);
-    assert_int_equal(virtual_event(&a, HF__EV_SUBSCRIBED), HF__ACT_SEND);
-    assert_int_equal(virtual_integer(&a, remaining_ms), HF__ACT_PARK);
-    return a;
-}
 
 /* ---- waiting (R12, R13) */
 
 static void test_busy_subscribes_tries_again_and_parks(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     assert_int_equal(virtual_integer(&a, 900), HF__ACT_SUBSCRIBE);
     assert_int_equal(a.tries, 1);
     assert_int_equal(virtual_event(&a, HF__EV_SUBSCRIBED), HF__ACT_SEND);
@@ -63,7 +33,7 @@ static void test_busy_subscribes_tries_again_and_parks(void **state)
 static void test_subscription_of_others_serves_too(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.listening = true;
     assert_int_equal(virtual_integer(&a, 900), HF__ACT_PARK);
     assert_true(a.shared);
@@ -73,7 +43,7 @@ static void test_subscription_of_others_serves_too(void **state)
 static void test_lost_subscription_is_made_again(void **state)
 {
     (void)state;
-    hf__acquire a = parked(900);
+    hf__acquire a = virtual_parked(&world, 900);
     a.listening = false;
     assert_int_equal(virtual_event(&a, HF__EV_WOKEN), HF__ACT_SEND);
     assert_int_equal(virtual_integer(&a, 900), HF__ACT_SUBSCRIBE);
@@ -82,7 +52,7 @@ static void test_lost_subscription_is_made_again(void **state)
 static void test_without_subscription_it_polls_by_itself(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     for (int i = 0; i < 8; i++) {
         assert_int_equal(virtual_integer(&a, 60000), HF__ACT_SUBSCRIBE);
         assert_int_equal(
@@ -116,7 +86,7 @@ static void test_parking_ends_at_ttl_or_poll_cap(void **state)
         {INT64_MIN, 5000, true},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        hf__acquire a = parked(cases[i].remaining_ms);
+        hf__acquire a = virtual_parked(&world, cases[i].remaining_ms);
         assert_int_equal(a.poll_at, world.now + VIRTUAL_MS(cases[i].after_ms));
         assert_int_equal(a.endless, cases[i].endless);
         assert_int_equal(a.park_until, INT64_MAX);
@@ -127,18 +97,19 @@ static void test_poll_cap_is_jittered_downwards_only(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
-        hf__acquire a = sent();
+        hf__acquire a = virtual_sent(&world);
         virtual_seed(&world, seed);
         a.listening = true;
         assert_int_equal(virtual_integer(&a, -1), HF__ACT_PARK);
-        assert_in_range(a.poll_at - world.now, POLL_CAP / 2, POLL_CAP);
+        assert_in_range(a.poll_at - world.now, VIRTUAL_POLL_CAP / 2,
+                        VIRTUAL_POLL_CAP);
     }
 }
 
 static void test_parking_ends_at_the_deadline(void **state)
 {
     (void)state;
-    hf__acquire a = parked(3000);
+    hf__acquire a = virtual_parked(&world, 3000);
     a.deadline = world.now + VIRTUAL_SECOND;
     assert_int_equal(virtual_event(&a, HF__EV_WOKEN), HF__ACT_SEND);
     assert_int_equal(virtual_integer(&a, 3000), HF__ACT_PARK);
@@ -152,7 +123,7 @@ static void test_parking_ends_at_the_deadline(void **state)
 static void test_private_parking_ends_at_the_deadline_too(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_MS(3);
     assert_int_equal(
         virtual_failure(&a, HF__EV_NOT_SENT, HF_EUNREACHABLE, true),
@@ -167,7 +138,7 @@ static void test_private_parking_ends_at_the_deadline_too(void **state)
 static void test_no_settling_begins_at_the_deadline(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_MS(10);
     assert_int_equal(virtual_failure(&a, HF__EV_UNKNOWN, HF_EUNREACHABLE, true),
                      HF__ACT_SETTLE);
@@ -200,7 +171,7 @@ static void test_pauses_differ(void **state)
 static void test_reply_after_the_deadline_ends_the_wait(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.deadline = world.now + VIRTUAL_MS(50);
     virtual_pass(&world, VIRTUAL_MS(50));
     assert_int_equal(virtual_integer(&a, -1), HF__ACT_DONE);
@@ -211,7 +182,7 @@ static void test_reply_after_the_deadline_ends_the_wait(void **state)
 static void test_endless_is_forgotten_when_it_has_an_end(void **state)
 {
     (void)state;
-    hf__acquire a = parked(-1);
+    hf__acquire a = virtual_parked(&world, -1);
     assert_true(a.endless);
     assert_int_equal(virtual_event(&a, HF__EV_WOKEN), HF__ACT_SEND);
     assert_int_equal(virtual_integer(&a, 40), HF__ACT_PARK);
@@ -222,7 +193,7 @@ static void test_endless_is_forgotten_when_it_has_an_end(void **state)
 static void test_backoff_starts_over_after_a_sign_of_life(void **state)
 {
     (void)state;
-    hf__acquire a = sent();
+    hf__acquire a = virtual_sent(&world);
     a.listening = true;
     for (int i = 0; i < 5; i++) {
         assert_int_equal(
@@ -266,7 +237,7 @@ static void test_backoff_grows_to_a_bound(void **state)
 static void test_quarantine_delays_the_first_try(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.not_before = world.now + 3 * VIRTUAL_SECOND;
     a.listening = true;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_PARK);
@@ -282,16 +253,16 @@ static void test_quarantine_delays_the_first_try(void **state)
 static void test_quarantine_delays_later_tries(void **state)
 {
     (void)state;
-    hf__acquire a = parked(1000);
+    hf__acquire a = virtual_parked(&world, 1000);
     a.not_before = world.now + 3 * VIRTUAL_SECOND;
     assert_int_equal(virtual_event(&a, HF__EV_WOKEN), HF__ACT_PARK);
     assert_int_equal(a.park_until, a.not_before);
 
-    a = sent();
+    a = virtual_sent(&world);
     a.not_before = world.now + 3 * VIRTUAL_SECOND;
     assert_int_equal(virtual_event(&a, HF__EV_OUTDATED), HF__ACT_PARK);
 
-    a = sent();
+    a = virtual_sent(&world);
     assert_int_equal(virtual_failure(&a, HF__EV_UNKNOWN, HF_EUNREACHABLE, true),
                      HF__ACT_SETTLE);
     a.not_before = world.now + 3 * VIRTUAL_SECOND;
@@ -302,7 +273,7 @@ static void test_quarantine_delays_later_tries(void **state)
 static void test_quarantine_ends_with_the_wait(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.deadline = world.now + VIRTUAL_SECOND;
     a.not_before = world.now + 3 * VIRTUAL_SECOND;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_PARK);
@@ -318,7 +289,7 @@ static void test_quarantine_ends_with_the_wait(void **state)
 static void test_single_try_in_quarantine_says_why(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.once = true;
     a.not_before = world.now + VIRTUAL_MS(1500);
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_DONE);
@@ -331,7 +302,7 @@ static void test_single_try_in_quarantine_says_why(void **state)
 static void test_quarantine_found_by_a_try_says_why(void **state)
 {
     (void)state;
-    hf__acquire a = machine();
+    hf__acquire a = virtual_machine(&world);
     a.once = true;
     assert_int_equal(virtual_event(&a, HF__EV_START), HF__ACT_SEND);
     a.not_before = world.now + VIRTUAL_MS(1500);
