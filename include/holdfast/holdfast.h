@@ -158,7 +158,8 @@ typedef struct hf_client_options {
  *  @param[out] err   optional
  *  @return the client, to be given to hf_client_free; NULL with err set to
  *          HF_ECONFIG (URL, options), HF_EUNREACHABLE, HF_EAUTH, HF_EPERM,
- *          HF_EPROTOCOL, HF_ESYSTEM or HF_ENOMEM
+ *          HF_EPROTOCOL, HF_ESERVER (it refuses PING, and not just for now),
+ *          HF_ESYSTEM or HF_ENOMEM
  *  Blocks: at most the connect time-out for each address.
  *  Threads: any thread. Since: 0.1 */
 HF_API hf_client *hf_client_open(const char *url,

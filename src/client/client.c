@@ -193,6 +193,15 @@ static hf_status init_parts(hf_client *client, hf_error *err)
     return status;
 }
 
+/* A server that refuses even a PING, but only for now (it is loading, its disk
+ * is full), is there: whoever waits for a lock may wait for that, too. */
+static hf_status greet(hf_client *client, hf_error *err)
+{
+    hf_status status = hf_client_ping(client, err);
+    bool only_for_now = status == HF_ESERVER && hf_error_is_retriable(err);
+    return only_for_now ? HF_OK : status;
+}
+
 static hf_status start(hf_client *client, const char *url,
                        const hf_client_options *options, hf_error *err)
 {
@@ -216,7 +225,7 @@ static hf_status start(hf_client *client, const char *url,
         status = hf__keeper_start(client, err);
     }
     if (status == HF_OK) {
-        status = hf_client_ping(client, err);
+        status = greet(client, err);
     }
     if (status == HF_OK) {
         pthread_mutex_lock(&client->mutex);

@@ -16,6 +16,7 @@ static const rule rules[] = {
     {"MASTERDOWN", {HF_ESERVER, true, true}},
     {"READONLY", {HF_ESERVER, true, true}},
     {"NOREPLICAS", {HF_ESERVER, true, true}},
+    {"MISCONF", {HF_ESERVER, true, true}}, /* its disk is full, or fails */
     {"CLUSTERDOWN", {HF_ESERVER, true, true}},
     {"TRYAGAIN", {HF_ESERVER, true, true}},
     {"NOSCRIPT", {HF_ESERVER, true, true}},
@@ -29,11 +30,14 @@ static bool begins_with_word(hf__slice text, const char *word)
            (text.length == length || text.data[length] == ' ');
 }
 
-/* Inside a script Redis 7.0 reports a missing permission as a plain ERR. */
+/* Inside a script a missing permission is a plain ERR: in Redis 7.0 by the
+ * first of these texts, since 7.2 and in Valkey by the second. */
 static bool lacks_permission(hf__slice text)
 {
-    static const char words[] = "user executing the script can't";
-    return memmem(text.data, text.length, words, sizeof(words) - 1) != NULL;
+    static const char before[] = "user executing the script can't";
+    static const char since[] = "ERR ACL failure in script";
+    return hf__slice_begins(text, since) ||
+           memmem(text.data, text.length, before, sizeof(before) - 1) != NULL;
 }
 
 hf__refusal hf__refusal_of(hf__slice text)

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "os/os.h"
+#include "redis/info.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -427,31 +428,16 @@ hf_status hf__embedded_ensure(hf__endpoint *out, hf_error *err)
 
 /* ---- status */
 
-/* Copies the value of a line "name:value" of INFO's answer. */
-static bool read_field(const char *text, const char *name, char *out,
-                       size_t size)
-{
-    char key[32];
-    int length = snprintf(key, sizeof(key), "\n%s:", name);
-    const char *at = strstr(text, key);
-    if (!at) {
-        return false;
-    }
-    at += length;
-    (void)snprintf(out, size, "%.*s", (int)strcspn(at, "\r\n"), at);
-    return true;
-}
-
-static void read_info(const char *text, hf_embedded_info *into)
+static void read_info(hf__slice text, hf_embedded_info *into)
 {
     char value[32];
-    if (read_field(text, "valkey_version", value, sizeof(value))) {
+    if (hf__info_read(text, "valkey_version", value, sizeof(value))) {
         (void)snprintf(into->version, sizeof(into->version), "valkey %s",
                        value);
-    } else if (read_field(text, "redis_version", value, sizeof(value))) {
+    } else if (hf__info_read(text, "redis_version", value, sizeof(value))) {
         (void)snprintf(into->version, sizeof(into->version), "redis %s", value);
     }
-    if (read_field(text, "uptime_in_seconds", value, sizeof(value))) {
+    if (hf__info_read(text, "uptime_in_seconds", value, sizeof(value))) {
         into->uptime_s = strtoll(value, NULL, 10);
     }
 }
@@ -473,7 +459,7 @@ static hf_status ask_once(const place *at, int64_t deadline, life *found,
     if (fd >= 0 && ask(fd, "INFO server\r\n", deadline, &reply, &why)) {
         *found = ALIVE;
         into->running = 1;
-        read_info(reply.data, into);
+        read_info((hf__slice){reply.data, reply.length}, into);
     }
     hf__buf_free(&reply);
     hf__close(fd);

@@ -1,5 +1,7 @@
 #include "redis/link_io.h"
 
+#include "redis/info.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -243,23 +245,15 @@ static hf_status greeting_refused(hf__link *link, hf__slice text)
  * an empty memory. */
 static void learn_run_id(hf__link *link, hf__slice info)
 {
-    const char *at = memmem(info.data, info.length, "run_id:", 7);
-    size_t n = 0;
     char run_id[sizeof(link->run_id)];
-    for (at = at ? at + 7 : NULL;
-         at && at<info.data + info.length && * at> ' ' &&
-         n + 1 < sizeof(run_id);
-         at++) {
-        run_id[n++] = *at;
-    }
-    run_id[n] = '\0';
-    if (n == 0 || strcmp(run_id, link->run_id) == 0) {
+    if (!hf__info_read(info, "run_id", run_id, sizeof(run_id)) ||
+        strcmp(run_id, link->run_id) == 0) {
         return;
     }
     if (link->run_id[0] != '\0') {
         link->restarts++;
     }
-    memcpy(link->run_id, run_id, n + 1);
+    memcpy(link->run_id, run_id, strlen(run_id) + 1);
 }
 
 static void refuse_outdated(hf__link *link)

@@ -42,6 +42,9 @@ static void test_what_passes_by_itself(void **state)
          {HF_ESERVER, true, true}},
         {"NOREPLICAS Not enough good replicas to write.",
          {HF_ESERVER, true, true}},
+        {"MISCONF Redis is configured to save RDB snapshots, but it's "
+         "currently unable to persist to disk.",
+         {HF_ESERVER, true, true}},
         {"CLUSTERDOWN The cluster is down", {HF_ESERVER, true, true}},
         {"TRYAGAIN Multiple keys request during rehashing of slot",
          {HF_ESERVER, true, true}},
@@ -71,6 +74,11 @@ static void test_who_may_not(void **state)
         {"WRONGPASS invalid username-password pair", {HF_EAUTH, false, true}},
         {"NOPERM this user has no permissions to run the 'evalsha' command",
          {HF_EPERM, false, false}},
+        {"ERR ACL failure in script: User app has no permissions to run the "
+         "'pexpire' command script: f3, on @user_script:11.",
+         {HF_EPERM, false, false}},
+        {"ERR ACL failure in script: No permissions to access a key script: f3",
+         {HF_EPERM, false, false}},
         {"ERR The user executing the script can't run this command or "
          "subcommand script: f3, on @user_script:11.",
          {HF_EPERM, false, false}},
@@ -90,8 +98,6 @@ static void test_everything_else_may_have_been_applied(void **state)
     (void)state;
     static const expectation cases[] = {
         {"OOM command not allowed when used memory > 'maxmemory'.",
-         {HF_ESERVER, false, false}},
-        {"MISCONF Redis is configured to save RDB snapshots",
          {HF_ESERVER, false, false}},
         {"ERR Error running script: killed by user with SCRIPT KILL.",
          {HF_ESERVER, false, false}},

@@ -9,12 +9,16 @@
 -- Reply    names of the commands refused
 -- Message  "-1" on the channel, which every waiter ignores
 local refused = {}
+-- Redis 7.0 says it by the second, later ones and Valkey by the third.
+local texts = {'NOPERM', "user executing the script can't", 'ACL failure in script'}
 local function try(...)
     local reply = redis.pcall(...)
-    local text = type(reply) == 'table' and reply.err
-    if text and (string.find(text, 'NOPERM', 1, true) or
-                 string.find(text, "user executing the script can't", 1, true)) then
-        refused[#refused + 1] = (...)
+    local refusal = type(reply) == 'table' and reply.err or ''
+    for _, text in ipairs(texts) do
+        if string.find(refusal, text, 1, true) then
+            refused[#refused + 1] = (...)
+            return
+        end
     end
 end
 local key, field = KEYS[1], ARGV[2]
