@@ -12,21 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const cli_verb *const all_verbs[] = {
-    &verb_run,    &verb_status, &verb_list, &verb_unlock,
-    &verb_server, &verb_help,   NULL,
-};
-
-const cli_verb *find_verb(const char *name)
-{
-    for (size_t i = 0; all_verbs[i]; i++) {
-        if (strcmp(all_verbs[i]->name, name) == 0) {
-            return all_verbs[i];
-        }
-    }
-    return NULL;
-}
-
 /* Descriptors 0 to 2 must be taken, lest a socket becomes somebody's
  * stdout. */
 static bool open_standard(void)

@@ -167,6 +167,7 @@ static int store(const parser *p, const cli_option *option, char *value)
         *(const char **)to = value;
         return CLI_OK;
     case OPTION_URL:
+        free((void *)*(const char **)to); /* given twice, the last one counts */
         *(const char **)to = secret_take_argument(value);
         return *(const char **)to ? CLI_OK : CLI_SYSTEM;
     case OPTION_DURATION:

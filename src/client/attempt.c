@@ -75,13 +75,11 @@ static bool settle_now(hf__attempt *at)
         return false;
     }
     at->hold->pins--;
-    bool confirmed = hf__settle_is_final(&job->request);
-    hf__book_settled(&client->book, at->hold, confirmed,
-                     job->request.type == HF__VALUE_INTEGER);
-    if (!confirmed) {
+    bool final = hf__settle_heard(client, at->hold, &job->request);
+    if (!final) {
         failure_event(at, HF__EV_NOT_SETTLED, &job->request);
     }
-    return confirmed;
+    return final;
 }
 
 static bool take_turn(hf__attempt *at)
@@ -139,7 +137,7 @@ static hf__request *make_acquire(hf__attempt *at)
     at->target->kind->acquire(&job->call, &asker, at->asked / HF__MS);
     hf__job_prepare(job, HF__JOB_DROPPED, hold);
     job->request.same_server = true;
-    job->request.restarts = client->restarts_seen;
+    job->request.restarts = at->restarts; /* settling may have found one */
     return &job->request;
 }
 
@@ -314,6 +312,7 @@ static void look_around(hf__attempt *at)
 {
     hf_client *client = at->client;
     hf__keeper_note_restart(client);
+    at->restarts = client->restarts_seen;
     at->machine.not_before = client->book.quarantined_until;
     join(at, false);
 }
@@ -342,7 +341,8 @@ static void give_turn(hf__attempt *at, hf__acquire_action action,
     if (action == HF__ACT_DONE && at->machine.status == HF_OK) {
         const hf__grant grant = {.sent_at = at->machine.sent_at,
                                  .asked = at->asked,
-                                 .token = at->machine.token};
+                                 .token = at->machine.token,
+                                 .count = at->machine.count};
         hf__book_granted(&client->book, at->hold, &lease->core, &at->terms,
                          &grant);
     } else if (at->machine.maybe_applied) {

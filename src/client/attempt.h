@@ -15,8 +15,9 @@ typedef struct hf__attempt {
     hf__acquire_input input;
     hf__contender contender;
     const atomic_bool *stop;
-    int64_t reply_by; /* when to stop waiting for a reply */
-    int64_t asked;    /* lease of the acquire under way */
+    int64_t reply_by;  /* when to stop waiting for a reply */
+    int64_t asked;     /* lease of the acquire under way */
+    unsigned restarts; /* of the server, when it was last looked at */
     bool told_endless;
     bool told_polling;
     hf__acquire_action action; /* what the keeper was told in its place ... */

@@ -189,9 +189,9 @@ void hf__keeper_settle_due(hf_client *client);
  * behind it on the same connection, so that a late grant lasts no longer than
  * the server needs to read on, and the turn is the keeper's. */
 bool hf__keeper_drop_command(hf_client *client, hf__hold *hold);
-/* The settling need not be said again: it was heard, or refused with an error
- * that will not pass by itself; then the lease's end remains. */
-bool hf__settle_is_final(const hf__request *request);
+/* Tells the book what came of a settling. True if it need not be said again. */
+bool hf__settle_heard(hf_client *client, hf__hold *hold,
+                      const hf__request *request);
 /* Fills a release to what is known to live. */
 void hf__hold_call_release(const hf__book *book, hf__hold *hold,
                            hf__call *call);

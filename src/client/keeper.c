@@ -107,20 +107,33 @@ bool hf__keeper_drop_command(hf_client *client, hf__hold *hold)
     return true;
 }
 
-bool hf__settle_is_final(const hf__request *request)
+/* It need not be said again: it was heard, or refused with an error that will
+ * not pass by itself; then the lease's end remains. */
+static bool settle_is_final(const hf__request *request)
 {
     return request->outcome == HF__REPLIED &&
            (request->type != HF__VALUE_ERROR ||
             !hf__refusal_of(hf__slice_of(request->text)).retriable);
 }
 
+bool hf__settle_heard(hf_client *client, hf__hold *hold,
+                      const hf__request *request)
+{
+    bool final = settle_is_final(request);
+    if (final && request->type == HF__VALUE_ERROR) {
+        hf__book_settle_refused(&client->book, hold);
+    } else {
+        hf__book_settled(&client->book, hold, final,
+                         request->type == HF__VALUE_INTEGER);
+    }
+    return final;
+}
+
 static void settled(hf_client *client, hf__job *job)
 {
     hf__hold *hold = job->subject;
-    const hf__request *request = &job->request;
     hf__turn_give(client, hold);
-    hf__book_settled(&client->book, hold, hf__settle_is_final(request),
-                     request->type == HF__VALUE_INTEGER);
+    (void)hf__settle_heard(client, hold, &job->request);
     hf__book_unpin(&client->book, hold);
 }
 

@@ -166,8 +166,9 @@ static hf__acquire_action on_busy(hf__acquire *a, int64_t remaining_ms)
     return park(a, poll_at);
 }
 
-static hf__acquire_action on_granted(hf__acquire *a, uint64_t token)
+static hf__acquire_action on_granted(hf__acquire *a, const hf__verdict *verdict)
 {
+    uint64_t token = verdict->token;
     if (token != 0 && token <= a->last_token) {
         a->maybe_applied = true;
         hf__error_set(&a->error, HF_EPROTOCOL,
@@ -185,6 +186,7 @@ static hf__acquire_action on_granted(hf__acquire *a, uint64_t token)
         return settle(a);
     }
     a->token = token;
+    a->count = verdict->count;
     a->maybe_applied = false;
     return done(a, HF_OK);
 }
@@ -215,7 +217,7 @@ static hf__acquire_action on_reply(hf__acquire *a, const hf__reply *reply)
     hf__verdict verdict = a->kind->verdict(reply);
     switch (verdict.what) {
     case HF__GRANTED:
-        return on_granted(a, verdict.token);
+        return on_granted(a, &verdict);
     case HF__BUSY:
         return on_busy(a, verdict.remaining_ms);
     default:

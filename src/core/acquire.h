@@ -83,6 +83,7 @@ typedef struct hf__acquire {
     hf_status status;   /* DONE */
     hf_error error;     /* DONE: text for a status other than HF_OK */
     uint64_t token;     /* DONE: of the grant */
+    int64_t count;      /* DONE: the owner's hold count; 0 unknown */
 
     unsigned failures;
     unsigned tries;

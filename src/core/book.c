@@ -436,10 +436,22 @@ static void set_limit(const hf__hold *hold, hf__lease *lease,
     }
 }
 
+/* A count of 1 says that the server had forgotten the owner's other leases: the
+ * lock may have been another's in between. Any other surprise is set right. */
+static void compare_count(hf__book *book, hf__hold *hold, int64_t count)
+{
+    if (count == 1 && hold->live > 0) {
+        revoke(book, hold);
+    } else if (count > 0 && count != (int64_t)hold->live + 1) {
+        hf__book_unsettle(book, hold);
+    }
+}
+
 void hf__book_granted(hf__book *book, hf__hold *hold, hf__lease *lease,
                       const hf__terms *terms, const hf__grant *grant)
 {
     expire_leases(book, hold); /* what has ended is not to be revived */
+    compare_count(book, hold, grant->count);
     lease->hold = hold;
     lease->token = grant->token;
     lease->sent_at = grant->sent_at;
@@ -552,6 +564,15 @@ void hf__book_settled(hf__book *book, hf__hold *hold, bool confirmed, bool held)
                           hf__seam_backoff(book->seam, hold->settle_failures);
         hold->settle_failures++;
     }
+    schedule(book, hold);
+    keep_idle(book, hold);
+}
+
+void hf__book_settle_refused(hf__book *book, hf__hold *hold)
+{
+    hold->unsettled = false;
+    hold->settle_at = HF__NEVER;
+    hold->settle_failures = 0;
     schedule(book, hold);
     keep_idle(book, hold);
 }

@@ -141,6 +141,7 @@ typedef struct hf__grant {
     int64_t sent_at;
     int64_t asked; /* what hf__book_lease_to_ask has said for it */
     uint64_t token;
+    int64_t count; /* the owner's on the server by now; 0 unknown */
 } hf__grant;
 
 void hf__book_granted(hf__book *book, hf__hold *hold, hf__lease *lease,
@@ -168,6 +169,9 @@ void hf__book_unsettle(hf__book *book, hf__hold *hold);
  * lists the owner. Otherwise it is tried again after a while. */
 void hf__book_settled(hf__book *book, hf__hold *hold, bool confirmed,
                       bool held);
+/* The server has refused it for good: what it lists is not known, and the ends
+ * that were promised stand. */
+void hf__book_settle_refused(hf__book *book, hf__hold *hold);
 
 /* Outcome of a renewal. */
 typedef struct hf__renewal {

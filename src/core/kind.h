@@ -27,6 +27,7 @@ typedef struct hf__verdict {
     hf__verdict_what what;
     int64_t remaining_ms; /* BUSY: of the other's lease; below 0: no end */
     uint64_t token;       /* GRANTED: fencing token, 0 for none */
+    int64_t count;        /* GRANTED: the owner's hold count, 0 for unknown */
 } hf__verdict;
 
 typedef enum hf__wake { HF__WAKE_NONE, HF__WAKE_ONE, HF__WAKE_ALL } hf__wake;

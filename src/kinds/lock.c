@@ -3,6 +3,8 @@
 #include "kinds/names.h"
 #include "kinds/scripts.h"
 
+#define COUNT_MAX INT32_MAX /* of holds that an owner may have */
+
 static void channel(hf__buf *out, hf__slice name)
 {
     hf__name_prefixed(out, HF__LITERAL("redisson_lock__channel"), name);
@@ -33,13 +35,24 @@ static void acquire(hf__call *call, const hf__asker *asker, int64_t lease_ms)
     hf__call_add(call, asker->owner);
 }
 
+static hf__verdict verdict_of_integer(int64_t n)
+{
+    if (n >= -1) {
+        return (hf__verdict){.what = HF__BUSY, .remaining_ms = n};
+    }
+    if (n >= -1 - COUNT_MAX) {
+        return (hf__verdict){.what = HF__GRANTED, .count = -1 - n};
+    }
+    return (hf__verdict){.what = HF__MISUNDERSTOOD};
+}
+
 static hf__verdict verdict(const hf__reply *reply)
 {
     switch (reply->type) {
     case HF__VALUE_NIL:
-        return (hf__verdict){.what = HF__GRANTED};
+        return (hf__verdict){.what = HF__GRANTED, .count = 1};
     case HF__VALUE_INTEGER:
-        return (hf__verdict){.what = HF__BUSY, .remaining_ms = reply->integer};
+        return verdict_of_integer(reply->integer);
     default:
         return (hf__verdict){.what = HF__MISUNDERSTOOD};
     }

@@ -116,6 +116,11 @@ typedef struct hf__link {
     int64_t connect_deadline;    /* the reader's */
     hf__resp *resp;              /* the reader's */
     int greeted;                 /* replies to the greeting so far */
+    int64_t client_id;           /* the server's for this connection; 0 unknown */
+    /* The last READY connection's, which the server may yet read from; it is
+     * ended before anything is said on another. 0: none is known. */
+    int64_t client_before;
+    bool same_life; /* of the server, as when client_before was learnt */
 
     char run_id[48];           /* of the server last talked to; "" unknown */
     _Atomic unsigned restarts; /* how often another run id was found */

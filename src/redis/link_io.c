@@ -99,6 +99,7 @@ void hf__link_break(hf__link *link)
     bool was_ready = link->state == HF__LINK_READY;
     if (link->state >= HF__LINK_CONNECTING && link->state <= HF__LINK_READY) {
         link->breaks += was_ready;
+        link->client_before = was_ready ? link->client_id : link->client_before;
         link->state = HF__LINK_BROKEN;
         hf__socket_shutdown(link->fd);
     }
@@ -153,10 +154,18 @@ void hf__link_check_silence(hf__link *link, int64_t now)
 
 /* -------------------------------------------------------------- greeting */
 
-/* What is said first on a connection. */
-typedef enum greeting_step { SAY_AUTH, SAY_SELECT, SAY_INFO } greeting_step;
+/* What is said first on a connection: all but the last at once. */
+typedef enum greeting_step {
+    SAY_AUTH,
+    SAY_SELECT,
+    SAY_INFO,
+    SAY_ID,
+    SAY_KILL
+} greeting_step;
 
-static int greeting_steps(const hf__link *link, greeting_step steps[3])
+#define STEPS_MAX 5
+
+static int greeting_steps(const hf__link *link, greeting_step steps[STEPS_MAX])
 {
     int n = 0;
     if (link->endpoint->password) {
@@ -166,6 +175,8 @@ static int greeting_steps(const hf__link *link, greeting_step steps[3])
         steps[n++] = SAY_SELECT;
     }
     steps[n++] = SAY_INFO;
+    steps[n++] = SAY_ID;
+    steps[n] = SAY_KILL;
     return n;
 }
 
@@ -190,6 +201,16 @@ static void encode_greeting(const hf__link *link, greeting_step step,
         hf__call_add(&call, HF__LITERAL("INFO"));
         hf__call_add(&call, HF__LITERAL("server"));
         break;
+    case SAY_ID:
+        hf__call_add(&call, HF__LITERAL("CLIENT"));
+        hf__call_add(&call, HF__LITERAL("ID"));
+        break;
+    case SAY_KILL:
+        hf__call_add(&call, HF__LITERAL("CLIENT"));
+        hf__call_add(&call, HF__LITERAL("KILL"));
+        hf__call_add(&call, HF__LITERAL("ID"));
+        hf__call_add_number(&call, 0, link->client_before);
+        break;
     }
     hf__resp_encode(out, &call, false);
 }
@@ -197,17 +218,13 @@ static void encode_greeting(const hf__link *link, greeting_step step,
 /* A server that has closed already, such as one with too many clients, has
  * said why: that is read, whatever became of what was sent. A new connection's
  * buffer takes so few bytes at once. */
-static void send_greeting(hf__link *link)
+static void say_steps(hf__link *link, const greeting_step *steps, int n)
 {
-    greeting_step steps[3];
-    int n = greeting_steps(link, steps);
     hf__buf out;
     hf__buf_init(&out, HF__RESP_LINE_MAX);
     for (int i = 0; i < n; i++) {
         encode_greeting(link, steps[i], &out);
     }
-    link->greeted = 0;
-    link->state = HF__LINK_GREETING;
     if (out.failed) {
         hf__error_nomem(&link->failure);
         hf__link_break(link);
@@ -218,6 +235,26 @@ static void send_greeting(hf__link *link)
         explicit_bzero(out.data, out.length);
     }
     hf__buf_free(&out);
+}
+
+static void send_greeting(hf__link *link)
+{
+    greeting_step steps[STEPS_MAX];
+    int n = greeting_steps(link, steps);
+    link->greeted = 0;
+    link->client_id = 0;
+    link->same_life = false;
+    link->state = HF__LINK_GREETING;
+    say_steps(link, steps, n);
+}
+
+/* The server may not have read all of the connection before: bytes that come
+ * late, over whatever carried them, would undo what is said from now on. So
+ * nothing is said until it has ended that connection. It is known by a number
+ * that a server gives but once in its life. */
+static bool ends_the_one_before(const hf__link *link)
+{
+    return link->same_life && link->client_before != 0;
 }
 
 static hf_status greeting_refused(hf__link *link, hf__slice text)
@@ -238,6 +275,11 @@ static hf_status greeting_refused(hf__link *link, hf__slice text)
                                        "%s has as many clients as it allows",
                                        server);
     }
+    /* While a script keeps it busy, the connection before cannot be ended. */
+    if (link->client_before != 0 && hf__slice_begins(text, "BUSY")) {
+        return hf__error_set_retriable(&link->failure, HF_EUNREACHABLE,
+                                       "%s is busy: %.80s", server, text.data);
+    }
     return HF_OK;
 }
 
@@ -246,8 +288,11 @@ static hf_status greeting_refused(hf__link *link, hf__slice text)
 static void learn_run_id(hf__link *link, hf__slice info)
 {
     char run_id[sizeof(link->run_id)];
-    if (!hf__info_read(info, "run_id", run_id, sizeof(run_id)) ||
-        strcmp(run_id, link->run_id) == 0) {
+    if (!hf__info_read(info, "run_id", run_id, sizeof(run_id))) {
+        return;
+    }
+    link->same_life = strcmp(run_id, link->run_id) == 0;
+    if (link->same_life) {
         return;
     }
     if (link->run_id[0] != '\0') {
@@ -282,6 +327,7 @@ static void become_ready(hf__link *link)
         return;
     }
     link->state = HF__LINK_READY;
+    link->client_before = 0;
     link->connects++;
     refuse_outdated(link);
     hf__link_flush_locked(link);
@@ -290,7 +336,7 @@ static void become_ready(hf__link *link)
 
 static void take_greeting(hf__link *link, const hf__value *value)
 {
-    greeting_step steps[3];
+    greeting_step steps[STEPS_MAX];
     int n = greeting_steps(link, steps);
     greeting_step step = steps[link->greeted];
     link->greeted++;
@@ -312,8 +358,12 @@ static void take_greeting(hf__link *link, const hf__value *value)
         }
     } else if (step == SAY_INFO && value->text.length > 0) {
         learn_run_id(link, value->text);
+    } else if (step == SAY_ID && value->type == HF__VALUE_INTEGER) {
+        link->client_id = value->integer;
     }
-    if (link->greeted == n) {
+    if (link->greeted == n && ends_the_one_before(link)) {
+        say_steps(link, &steps[n], 1);
+    } else if (link->greeted >= n) {
         become_ready(link);
     }
 }

@@ -120,6 +120,23 @@ static void test_deleted_and_taken(void **state)
     fault_give(f, lease);
 }
 
+/* The same owner takes it again before it has noticed: what it held before is
+ * lost, for it may have been another's meanwhile. */
+static void test_deleted_and_taken_again(void **state)
+{
+    fault *f = *state;
+    scene s;
+    set_scene(f, &s);
+    assert_true(srv_cmd_is(f->server, "1", "DEL mine"));
+    hf_lease *again = fault_take(f, s.lock);
+    assert_int_equal(hf_lease_get_state(s.lease), HF_LEASE_LOST);
+    assert_becomes(atomic_load(&s.note.count) == 1);
+    assert_int_equal(atomic_load(&s.note.why), HF_LOSS_REVOKED);
+    assert_int_equal(hf_lease_release(s.lease, NULL), HF_ELOST);
+    fault_expect_count(f, "mine", again, "1");
+    fault_give(f, again);
+}
+
 /* The owner is told also when both of its holds are gone. */
 static void test_deleted_while_held_twice(void **state)
 {
@@ -228,6 +245,7 @@ int main(void)
         FAULT_TEST(test_persist),
         FAULT_TEST(test_persist_of_a_fixed_lease),
         FAULT_TEST(test_deleted_and_taken),
+        FAULT_TEST(test_deleted_and_taken_again),
         FAULT_TEST(test_deleted_while_held_twice),
         FAULT_TEST(test_count_raised),
         FAULT_TEST(test_deleted_while_waited_for),

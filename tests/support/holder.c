@@ -38,6 +38,7 @@ holder_acquire holder_send_acquire(holder *h, hf__terms terms)
                   .sent_at = h->world.now}};
     assert_int_equal(acquire.grant.asked % HF__NS_PER_MS, 0);
     virtual_entry_acquire(&h->server, h->world.now, acquire.grant.asked);
+    acquire.grant.count = h->server.count;
     return acquire;
 }
 

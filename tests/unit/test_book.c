@@ -196,6 +196,33 @@ static void test_renewal_that_finds_nothing_loses_all_at_once(void **state)
     assert_int_equal(hf__book_next(&h.book), h.world.now);
 }
 
+/* The lock may have been another's before the owner took it again. */
+static void test_grant_that_finds_nothing_loses_what_was_before(void **state)
+{
+    (void)state;
+    holder_take_watched(&h, &leases[0]);
+    holder_take_fixed(&h, &leases[1], VIRTUAL_SECOND * 100);
+    h.server.count = 0; /* deleted by an operator */
+    holder_take_watched(&h, &leases[2]);
+    assert_lost(&leases[0], HF_LOSS_REVOKED);
+    assert_lost(&leases[1], HF_LOSS_REVOKED);
+    assert_int_equal(holder_state(&leases[2]), HF_LEASE_HELD);
+    assert_int_equal(h.hold->live, 1);
+    assert_false(h.hold->unsettled);
+}
+
+static void test_grant_with_a_surprising_count_is_settled(void **state)
+{
+    (void)state;
+    holder_take_watched(&h, &leases[0]);
+    h.server.count = 5;
+    holder_take_watched(&h, &leases[1]);
+    assert_int_equal(holder_state(&leases[0]), HF_LEASE_HELD);
+    assert_int_equal(holder_due(&h), HF__DUE_SETTLE);
+    holder_settle(&h, true);
+    assert_int_equal(h.server.count, 2);
+}
+
 static void test_forced_release_loses_all_holds_of_the_lock(void **state)
 {
     (void)state;
@@ -493,6 +520,8 @@ int main(void)
         TEST(test_late_grant_of_another_revives_nothing),
         TEST(test_late_release_of_another_revives_nothing),
         TEST(test_renewal_that_finds_nothing_loses_all_at_once),
+        TEST(test_grant_that_finds_nothing_loses_what_was_before),
+        TEST(test_grant_with_a_surprising_count_is_settled),
         TEST(test_forced_release_loses_all_holds_of_the_lock),
         TEST(test_renewals_are_at_most_a_third_apart),
         TEST(test_renewal_under_way_is_not_due_again),

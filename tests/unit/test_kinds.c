@@ -220,7 +220,12 @@ static void test_verdicts_of_a_lock(void **state)
         hf__kind_lock.verdict(&(hf__reply){.type = HF__VALUE_NIL});
     assert_int_equal(verdict.what, HF__GRANTED);
     assert_int_equal(verdict.token, 0);
-    static const int64_t remaining[] = {0, 1, 30000, -1, -2, INT64_MAX};
+    assert_int_equal(verdict.count, 1);
+    const hf__reply again = {.type = HF__VALUE_INTEGER, .integer = -8};
+    verdict = hf__kind_lock.verdict(&again);
+    assert_int_equal(verdict.what, HF__GRANTED);
+    assert_int_equal(verdict.count, 7);
+    static const int64_t remaining[] = {0, 1, 30000, -1, INT64_MAX};
     for (size_t i = 0; i < sizeof(remaining) / sizeof(remaining[0]); i++) {
         const hf__reply reply = {.type = HF__VALUE_INTEGER,
                                  .integer = remaining[i]};
@@ -228,6 +233,8 @@ static void test_verdicts_of_a_lock(void **state)
         assert_int_equal(verdict.what, HF__BUSY);
         assert_int_equal(verdict.remaining_ms, remaining[i]);
     }
+    const hf__reply absurd = {.type = HF__VALUE_INTEGER, .integer = INT64_MIN};
+    assert_int_equal(hf__kind_lock.verdict(&absurd).what, HF__MISUNDERSTOOD);
     static const hf__value_type others[] = {HF__VALUE_STRING, HF__VALUE_STATUS,
                                             HF__VALUE_ERROR, HF__VALUE_ARRAY};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
