@@ -300,6 +300,8 @@ HF_API hf_status hf_lock_release(hf_lock *lock, hf_owner *owner, hf_error *err);
 /** Deletes the lock whoever holds it, and wakes a waiter. Its holder is told
  *  of the loss at its next renewal. Leases of this client are lost at once.
  *  @param[out] released  optional: non-zero if there was a lock to delete
+ *  @return HF_EUNKNOWN when the reply was lost: it is not said again by itself,
+ *          for by then the lock may be the next holder's
  *  Source: Redisson RedissonLock.forceUnlock */
 HF_API hf_status hf_lock_force_release(hf_lock *lock, int *released,
                                        hf_error *err);

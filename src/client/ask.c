@@ -135,24 +135,58 @@ static void take_list(void *arg, const hf__value *value)
     list_strings(arg, value);
 }
 
+static question *question_for(const hf__call *call, hf__answer *answer,
+                              hf_error *err)
+{
+    question *q = question_new(call, err);
+    if (q) {
+        memset(answer, 0, sizeof(*answer));
+        q->on_value = take_list;
+        q->arg = answer;
+        q->job.request.on_array = pass_on;
+    }
+    return q;
+}
+
+static void take_answer(const question *q, hf__answer *answer)
+{
+    const hf__request *request = &q->job.request;
+    answer->type = request->type;
+    answer->integer = request->integer;
+    memcpy(answer->text, request->text, sizeof(answer->text));
+}
+
 hf_status hf__client_ask(hf_client *client, const hf__call *call,
                          hf__answer *answer, int64_t deadline,
                          const atomic_bool *stop, hf_error *err)
 {
-    question *q = question_new(call, err);
+    question *q = question_for(call, answer, err);
     if (!q) {
         return HF_ENOMEM;
     }
-    memset(answer, 0, sizeof(*answer));
-    q->on_value = take_list;
-    q->arg = answer;
-    q->job.request.on_array = pass_on;
     hf_status status = ask(client, &q, deadline, stop, err);
     if (q && status == HF_OK) {
-        const hf__request *request = &q->job.request;
-        answer->type = request->type;
-        answer->integer = request->integer;
-        memcpy(answer->text, request->text, sizeof(answer->text));
+        take_answer(q, answer);
+    }
+    free(q);
+    return status;
+}
+
+hf_status hf__client_tell(hf_client *client, const hf__call *call,
+                          hf__answer *answer, hf_error *err)
+{
+    question *q = question_for(call, answer, err);
+    if (!q) {
+        return HF_ENOMEM;
+    }
+    int64_t deadline = hf__now() + client->command_timeout;
+    hf_status status = say(client, &q, deadline, NULL, err);
+    if (!q || q->job.request.outcome == HF__UNKNOWN) {
+        status = hf__error_set(err, HF_EUNKNOWN,
+                               "the reply was lost: the server may or may not "
+                               "have done it");
+    } else if (status == HF_OK) {
+        take_answer(q, answer);
     }
     free(q);
     return status;

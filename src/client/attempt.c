@@ -76,6 +76,7 @@ static bool settle_now(hf__attempt *at)
     }
     at->hold->pins--;
     bool final = hf__settle_heard(client, at->hold, &job->request);
+    hf__keeper_notice(client); /* leases may have been lost by it */
     if (!final) {
         failure_event(at, HF__EV_NOT_SETTLED, &job->request);
     }
@@ -377,8 +378,8 @@ void hf__contender_hasten(hf__contender *contender)
     hf__attempt *at = HF__CONTAINER(contender, hf__attempt, contender);
     hf_client *client = at->client;
     look_around(at);
-    if (at->hold->busy || at->hold->unsettled || at->machine.maybe_applied ||
-        hf__now() >= at->machine.deadline ||
+    if (at->hold->busy || at->hold->renewing || at->hold->unsettled ||
+        at->machine.maybe_applied || hf__now() >= at->machine.deadline ||
         hf__now() < at->machine.not_before) {
         return;
     }

@@ -100,9 +100,11 @@ struct hf_lease {
     hf_client *client;
     hf_lost_fn on_lost;
     void *on_lost_arg;
-    _Atomic int fd;    /* -1: nobody asked for it */
-    bool handed_out;   /* a handle of the program's, which frees it */
-    bool thread_owned; /* by the thread whose ordinal is in core.hold */
+    _Atomic int fd;     /* -1: nobody asked for it */
+    bool handed_out;    /* a handle of the program's, which frees it */
+    atomic_bool giving; /* a release by lock and owner, which has not got the
+                           handle, is under way */
+    bool thread_owned;  /* by the thread whose ordinal is in core.hold */
     char owner[HF__OWNER_SIZE];
 };
 
@@ -145,8 +147,12 @@ typedef struct hf__answer {
 hf_status hf__client_ask(hf_client *client, const hf__call *call,
                          hf__answer *answer, int64_t deadline,
                          const atomic_bool *stop, hf_error *err);
-/* As above, for replies that are not small: `on_value` sees the reply, under
- * a link's mutex, and copies what it wants into `arg`. */
+/* Says a call once that must not be said twice: HF_EUNKNOWN when its reply is
+ * lost, or has not come within the command time-out. */
+hf_status hf__client_tell(hf_client *client, const hf__call *call,
+                          hf__answer *answer, hf_error *err);
+/* As hf__client_ask, for replies that are not small: `on_value` sees the reply,
+ * under a link's mutex, and copies what it wants into `arg`. */
 typedef void (*hf__on_value_fn)(void *arg, const hf__value *value);
 hf_status hf__client_query(hf_client *client, const hf__call *call,
                            hf__on_value_fn on_value, void *arg, hf_error *err);
@@ -204,6 +210,8 @@ hf__hold_driver *hf__hold_driver_of(hf__hold *hold);
 bool hf__turn_take(hf_client *client, hf__hold *hold, hf__thread *self,
                    int64_t deadline, const atomic_bool *stop);
 void hf__turn_give(hf_client *client, hf__hold *hold);
+/* Nothing is under way: whoever waits for its turn looks again. */
+void hf__turn_offer(hf__hold *hold);
 
 /* ---- cancel.c */
 const atomic_bool *hf__cancel_flag(const hf_cancel *cancel);

@@ -148,6 +148,7 @@ static void renewed(hf_client *client, batch *b)
         }
         hf__book_renewed(&client->book, b->holds[i], &b->renewals[i],
                          request->sent_at);
+        hf__turn_offer(b->holds[i]);
     }
     free(b);
 }

@@ -260,9 +260,12 @@ static hf_lease *leave_latest(hf_client *client, const hf__target *target,
     hf__hold *hold = hf__book_find(&client->book, target, ordinal);
     while (hold && !hf__list_empty(&hold->leases)) {
         hf__lease *core = HF__CONTAINER(hold->leases.prev, hf__lease, node);
+        hf_lease *lease = HF__CONTAINER(core, hf_lease, core);
+        atomic_store(&lease->giving, true); /* before it is seen released */
         if (hf__book_leave(&client->book, core)) {
-            return HF__CONTAINER(core, hf_lease, core);
+            return lease;
         }
+        atomic_store(&lease->giving, false);
     }
     return NULL;
 }
@@ -281,6 +284,8 @@ hf_status hf__lease_give_back_latest(hf_client *client,
     bool handed_out = lease && lease->handed_out;
     if (lease) {
         status = give_back_locked(client, lease, self, err);
+        atomic_store(&lease->giving, false);
+        pthread_cond_broadcast(&client->called);
     }
     hf__keeper_notice(client);
     pthread_mutex_unlock(&client->mutex);
@@ -329,6 +334,16 @@ static void forget(hf_client *client, hf_lease *lease)
     pthread_mutex_unlock(&client->mutex);
 }
 
+/* The other thread's release still looks at it. */
+static void await_release(hf_client *client, hf_lease *lease)
+{
+    pthread_mutex_lock(&client->mutex);
+    while (atomic_load(&lease->giving)) {
+        pthread_cond_wait(&client->called, &client->mutex);
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
 void hf_lease_free(hf_lease *lease)
 {
     if (!lease) {
@@ -338,6 +353,8 @@ void hf_lease_free(hf_lease *lease)
     if (!hf__client_inherited(lease->client) &&
         atomic_load(&lease->core.state) != HF_LEASE_RELEASED) {
         forget(lease->client, lease);
+    } else if (atomic_load(&lease->giving)) {
+        await_release(lease->client, lease);
     }
     hf__close(atomic_load(&lease->fd));
     hf__client_unref(lease->client);

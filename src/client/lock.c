@@ -198,9 +198,9 @@ hf_status hf_lock_force_release(hf_lock *lock, int *released, hf_error *err)
                        .channel = lock->target->channel};
     lock->target->kind->force(&call, &asker);
     int64_t asked_at = hf__now();
-    status = ask(lock, &call, &answer, err);
-    if (status != HF_OK) {
-        return status;
+    hf_error why = HF_ERROR_INIT;
+    if (hf__client_tell(client, &call, &answer, &why) != HF_OK) {
+        return hf__target_error(client, lock->target, err, &why);
     }
     pthread_mutex_lock(&client->mutex);
     hf__book_revoke(&client->book, lock->target, asked_at);

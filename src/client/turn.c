@@ -24,7 +24,7 @@ bool hf__turn_take(hf_client *client, hf__hold *hold, hf__thread *self,
 {
     hf__hold_driver *driver = hf__hold_driver_of(hold);
     turn mine = {.thread = self};
-    while (hold->busy) {
+    while (hold->busy || hold->renewing) {
         if ((stop && atomic_load(stop)) || hf__now() >= deadline) {
             return false;
         }
@@ -40,8 +40,13 @@ bool hf__turn_take(hf_client *client, hf__hold *hold, hf__thread *self,
 
 void hf__turn_give(hf_client *client, hf__hold *hold)
 {
-    hf__hold_driver *driver = hf__hold_driver_of(hold);
     hf__book_idle(&client->book, hold);
+    hf__turn_offer(hold);
+}
+
+void hf__turn_offer(hf__hold *hold)
+{
+    hf__hold_driver *driver = hf__hold_driver_of(hold);
     for (hf__list *n = driver->turns.next; n != &driver->turns; n = n->next) {
         hf__unpark(&HF__CONTAINER(n, turn, node)->thread->parker);
     }

@@ -272,12 +272,13 @@ static int64_t wanted_end(const hf__hold *hold)
 
 static void schedule(hf__book *book, hf__hold *hold)
 {
-    int64_t due = hold->renewing ? HF__NEVER : hold->renew_at;
+    bool moving = hold->busy || hold->renewing;
+    int64_t due = moving ? HF__NEVER : hold->renew_at;
     for (hf__list *n = hold->leases.next; n != &hold->leases; n = n->next) {
         const hf__lease *lease = HF__CONTAINER(n, hf__lease, node);
         due = min_of(due, atomic_load(&lease->deadline));
     }
-    if (hold->unsettled && !hold->busy) {
+    if (hold->unsettled && !moving) {
         due = min_of(due, hold->settle_at);
     }
     if (due == HF__NEVER) {
@@ -675,7 +676,10 @@ void hf__book_revoke(hf__book *book, const hf__target *target, int64_t asked_at)
     HASH_ITER(hh, book->holds, hold, next)
     {
         if (hold->target == target && hold->live > 0) {
+            /* What was sent before may have been executed after it, if it had
+             * to be said again: hence the settling. */
             revoke_before(book, hold, asked_at);
+            hf__book_unsettle(book, hold);
         }
     }
 }
@@ -684,7 +688,8 @@ void hf__book_revoke(hf__book *book, const hf__target *target, int64_t asked_at)
 
 static bool renewable(const hf__hold *hold, int64_t by)
 {
-    return hold->live > 0 && !hold->renewing && hold->renew_at <= by;
+    return hold->live > 0 && !hold->busy && !hold->renewing &&
+           hold->renew_at <= by;
 }
 
 static hf__due begin_settling(hf__book *book, hf__hold *hold)
@@ -706,7 +711,8 @@ static hf__due begin_renewing(hf__book *book, hf__hold *hold)
 static hf__due due_of(hf__book *book, hf__hold *hold, int64_t now)
 {
     expire_leases(book, hold);
-    if (hold->unsettled && !hold->busy && hold->settle_at <= now) {
+    if (hold->unsettled && !hold->busy && !hold->renewing &&
+        hold->settle_at <= now) {
         return begin_settling(book, hold);
     }
     if (renewable(hold, now)) {

@@ -362,9 +362,9 @@ void hf__link_pump(hf__link *link, bool reader)
             hf__link_step(link, 0);
         }
         link->reading = false;
-        hf__link_settle(link);
     }
-    unlock_and_wake(link, reader ? hand_over(link) : NULL);
+    hf__link_settle(link); /* the alarm breaks links that nobody reads, too */
+    unlock_and_wake(link, hand_over(link));
 }
 
 hf__request *hf__link_take_done(hf__link *link)

@@ -115,6 +115,37 @@ static void test_try_over_a_cut(void **state)
     assert_true(srv_cmd_is(f->server, "0", "EXISTS tried"));
 }
 
+static void *force(void *arg)
+{
+    hf_status status = hf_lock_force_release(arg, NULL, NULL);
+    return status == HF_EUNKNOWN ? arg : NULL;
+}
+
+/* F9: a forced release is not said again, for what it would delete then may be
+ * the next holder's. */
+static void test_reply_of_force_lost(void **state)
+{
+    fault *f = *state;
+    pthread_t thread;
+    void *unknown = NULL;
+    hf_client *holder = fault_open(f, srv_url(f->server), NULL);
+    hf_client *client = open_behind(f);
+    hf_lock *lock = fault_lock(f, client, "forced");
+    /* The server has the script from here on. */
+    assert_int_equal(hf_lock_force_release(lock, NULL, NULL), HF_OK);
+    hf_lease *lost = fault_take(f, fault_lock(f, holder, "forced"));
+    long long before = fault_calls(f, "del");
+    proxy_set(f->net, PROXY_TO_CLIENT, PROXY_HOLD);
+    size_t seen = proxy_counts(f->net).seen[PROXY_TO_CLIENT];
+    assert_int_equal(pthread_create(&thread, NULL, force, lock), 0);
+    cut_reply(f, seen);
+    (void)pthread_join(thread, &unknown);
+    assert_non_null(unknown);
+    assert_int_equal(hf_client_ping(client, NULL), HF_OK);
+    assert_int_equal(fault_calls(f, "del"), before + 1);
+    assert_becomes(hf_lease_get_state(lost) == HF_LEASE_LOST);
+}
+
 static void *give(void *arg)
 {
     hf_lease *lease = arg;
@@ -361,6 +392,7 @@ int main(void)
         FAULT_TEST_NET(test_reply_of_reentry_lost),
         FAULT_TEST_NET(test_reply_of_try_lost),
         FAULT_TEST_NET(test_try_over_a_cut),
+        FAULT_TEST_NET(test_reply_of_force_lost),
         FAULT_TEST_NET(test_reply_of_release_lost),
         FAULT_TEST_NET(test_reset_in_mid_reply),
         FAULT_TEST_NET(test_half_open),

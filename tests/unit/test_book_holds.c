@@ -118,6 +118,10 @@ static void test_hold_becomes_idle_whatever_ends_last(void **state)
     holder_take_fixed(&h, &leases[1], VIRTUAL_SECOND);
     hf__book_unpin(&h.book, h.hold);
     hf__book_revoke(&h.book, h.target, h.world.now);
+    assert_int_equal(h.book.idle_count,
+                     0); /* what was sent before is settled */
+    assert_int_equal(holder_due(&h), HF__DUE_SETTLE);
+    holder_settle(&h, true);
     assert_int_equal(h.book.idle_count, 1);
 
     /* even one that was idle already */
