@@ -74,7 +74,9 @@ static hf_status ask(hf_client *client, question **q, int64_t deadline,
                      const atomic_bool *stop, hf_error *err)
 {
     int64_t latest = hf__now() + client->command_timeout;
-    if (deadline > latest) {
+    /* The first connection has an end of its own: that of the last address. */
+    bool first = atomic_load(&client->commands.connects) == 0;
+    if (deadline > latest && !first) {
         deadline = latest;
     }
     hf_status status = say(client, q, deadline, stop, err);

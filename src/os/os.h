@@ -70,11 +70,27 @@ typedef struct hf__address_list hf__address_list; /* addrinfo results */
  * with a path makes a single unix address. */
 hf_status hf__resolve(const char *host, int port, const char *unix_path,
                       hf__address_list **out, hf_error *err);
+/* The same, but only if nobody need be asked: HF_OK with *out NULL for a
+ * host's name. */
+hf_status hf__resolve_at_once(const char *host, int port, const char *unix_path,
+                              hf__address_list **out, hf_error *err);
 void hf__address_list_free(hf__address_list *list);
 size_t hf__address_count(const hf__address_list *list);
 /* "127.0.0.1:6379" or the path; returns out. */
 const char *hf__address_text(const hf__address_list *list, size_t index,
                              char *out, size_t size);
+
+/* ---- lookup.c: asks the name service in a thread of its own */
+typedef struct hf__lookup hf__lookup;
+
+/* *fd, the caller's to close, becomes readable when there is an answer. */
+hf_status hf__lookup_start(const char *host, int port, hf__lookup **out,
+                           int *fd, hf_error *err);
+/* The answer, once. */
+hf_status hf__lookup_take(hf__lookup *lookup, hf__address_list **out,
+                          hf_error *err);
+/* Whether it has been answered or not. NULL is allowed. */
+void hf__lookup_drop(hf__lookup *lookup);
 
 /* Begins to connect to one address. *in_progress: wait until the socket is
  * writable, then ask hf__connect_result. `user_timeout_ms` bounds how long

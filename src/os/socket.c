@@ -78,15 +78,19 @@ static hf_status resolve_error(const char *host, int code, hf_error *err)
                                    "cannot resolve host %.200s: %s", host, why);
 }
 
-static hf_status resolve_tcp(const char *host, int port, hf__address_list **out,
-                             hf_error *err)
+static hf_status resolve_tcp(const char *host, int port, int flags,
+                             hf__address_list **out, hf_error *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV};
+                             .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *found = NULL;
     char service[16];
     (void)snprintf(service, sizeof(service), "%d", port);
     int code = getaddrinfo(host, service, &hints, &found);
+    if (code == EAI_NONAME && flags & AI_NUMERICHOST) {
+        *out = NULL;
+        return HF_OK;
+    }
     if (code != 0) {
         return resolve_error(host, code, err);
     }
@@ -111,7 +115,16 @@ hf_status hf__resolve(const char *host, int port, const char *unix_path,
                       hf__address_list **out, hf_error *err)
 {
     if (host) {
-        return resolve_tcp(host, port, out, err);
+        return resolve_tcp(host, port, 0, out, err);
+    }
+    return resolve_unix(unix_path, out, err);
+}
+
+hf_status hf__resolve_at_once(const char *host, int port, const char *unix_path,
+                              hf__address_list **out, hf_error *err)
+{
+    if (host) {
+        return resolve_tcp(host, port, AI_NUMERICHOST, out, err);
     }
     return resolve_unix(unix_path, out, err);
 }

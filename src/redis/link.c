@@ -34,6 +34,7 @@ void hf__link_destroy(hf__link *link)
 {
     hf__close(link->fd);
     hf__resp_free(link->resp);
+    hf__lookup_drop(link->lookup);
     hf__address_list_free(link->addresses);
     hf__buf_free(&link->out);
     hf__buf_free(&link->wire);
@@ -295,6 +296,7 @@ static short wanted_events(const hf__link *link)
     switch (link->state) {
     case HF__LINK_CONNECTING:
         return POLLOUT;
+    case HF__LINK_RESOLVING:
     case HF__LINK_GREETING:
     case HF__LINK_READY:
         return POLLIN;

@@ -5,7 +5,7 @@
  * and hands the reader's role on when its own reply has come. The keeper reads
  * when requests are pending for which no caller waits.
  *
- *     DOWN -> CONNECTING -> GREETING -> READY -> BROKEN -> DOWN
+ *     DOWN -> RESOLVING -> CONNECTING -> GREETING -> READY -> BROKEN -> DOWN
  *
  * Requests may be submitted in any state; they are sent when the link is
  * READY, over the next connection should this one break first, and refused,
@@ -73,6 +73,7 @@ struct hf__request {
 
 typedef enum hf__link_state {
     HF__LINK_DOWN,
+    HF__LINK_RESOLVING, /* only for a host's name */
     HF__LINK_CONNECTING,
     HF__LINK_GREETING,
     HF__LINK_READY,
@@ -111,12 +112,13 @@ typedef struct hf__link {
     int64_t heard_at;  /* last bytes from the server */
     int64_t alarm;     /* when the keeper looks for a silent server */
 
+    hf__lookup *lookup;          /* the reader's; while RESOLVING */
     hf__address_list *addresses; /* the reader's */
     size_t address;              /* the reader's */
     int64_t connect_deadline;    /* the reader's */
     hf__resp *resp;              /* the reader's */
     int greeted;                 /* replies to the greeting so far */
-    int64_t client_id;           /* the server's for this connection; 0 unknown */
+    int64_t client_id; /* the server's for this connection; 0 unknown */
     /* The last READY connection's, which the server may yet read from; it is
      * ended before anything is said on another. 0: none is known. */
     int64_t client_before;
@@ -133,7 +135,8 @@ typedef struct hf__link {
 hf_status hf__link_init(hf__link *link, const hf__endpoint *endpoint,
                         const hf__link_hooks *hooks, int64_t connect_timeout,
                         int64_t command_timeout, hf_error *err);
-/* Looks the host up now, so that the keeper need not, which must not block. */
+/* Makes sure that the endpoint's address, unless it is a host's name, is
+ * one. */
 hf_status hf__link_resolve(hf__link *link, hf_error *err);
 /* Nobody may use the link any more; pending requests are dropped. */
 void hf__link_destroy(hf__link *link);

@@ -97,7 +97,7 @@ static void fail_unsent(hf__link *link, hf__outcome outcome)
 void hf__link_break(hf__link *link)
 {
     bool was_ready = link->state == HF__LINK_READY;
-    if (link->state >= HF__LINK_CONNECTING && link->state <= HF__LINK_READY) {
+    if (link->state >= HF__LINK_RESOLVING && link->state <= HF__LINK_READY) {
         link->breaks += was_ready;
         link->client_before = was_ready ? link->client_id : link->client_before;
         link->state = HF__LINK_BROKEN;
@@ -118,6 +118,8 @@ void hf__link_settle(hf__link *link)
     if (link->state == HF__LINK_BROKEN) {
         hf__close(link->fd);
         link->fd = -1;
+        hf__lookup_drop(link->lookup);
+        link->lookup = NULL;
         link->stalled = false;
         hf__buf_clear(&link->wire);
         link->state = HF__LINK_DOWN;
@@ -370,14 +372,20 @@ static void take_greeting(hf__link *link, const hf__value *value)
 
 /* -------------------------------------------------------------- connecting */
 
+static void take_addresses(hf__link *link, hf__address_list *list)
+{
+    hf__address_list_free(link->addresses);
+    link->addresses = list;
+}
+
 hf_status hf__link_resolve(hf__link *link, hf_error *err)
 {
     hf__address_list *list = NULL;
-    hf_status status = hf__resolve(link->endpoint->host, link->endpoint->port,
-                                   link->endpoint->path, &list, err);
-    if (status == HF_OK) {
-        hf__address_list_free(link->addresses);
-        link->addresses = list;
+    hf_status status =
+        hf__resolve_at_once(link->endpoint->host, link->endpoint->port,
+                            link->endpoint->path, &list, err);
+    if (list) {
+        take_addresses(link, list);
     }
     return status;
 }
@@ -415,29 +423,83 @@ static void give_up_address(hf__link *link)
     connect_next(link);
 }
 
-static void begin_connecting(hf__link *link, bool may_block)
+/* The name service is asked for each connection anew, for the host may have
+ * moved. What it said last serves if it gives no answer in time. */
+static void begin_resolving(hf__link *link)
 {
+    int fd = -1;
+    hf_error err = HF_ERROR_INIT;
+    if (hf__lookup_start(link->endpoint->host, link->endpoint->port,
+                         &link->lookup, &fd, &err) == HF_OK) {
+        link->fd = fd;
+        link->state = HF__LINK_RESOLVING;
+        link->connect_deadline = hf__now() + link->connect_timeout;
+    } else if (link->addresses) {
+        connect_next(link);
+    } else {
+        link->failure = err;
+        hf__link_break(link);
+    }
+}
+
+static void begin_connecting(hf__link *link)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf__address_list *list = NULL;
     hf__resp_free(link->resp);
     link->resp = hf__resp_new();
+    link->address = 0;
     if (!link->resp) {
         hf__error_nomem(&link->failure);
         hf__link_break(link);
-        return;
-    }
-    if (may_block || !link->addresses) {
-        hf_error err = HF_ERROR_INIT;
-        pthread_mutex_unlock(&link->mutex);
-        hf_status status = hf__link_resolve(link, &err);
-        pthread_mutex_lock(&link->mutex);
-        if (status != HF_OK && !link->addresses) {
-            link->failure = err;
-            hf__link_break(link);
-            return;
-        }
-    }
-    link->address = 0;
-    if (!link->closing) {
+    } else if (hf__resolve_at_once(link->endpoint->host, link->endpoint->port,
+                                   link->endpoint->path, &list,
+                                   &err) != HF_OK) {
+        link->failure = err;
+        hf__link_break(link);
+    } else if (list) {
+        take_addresses(link, list);
         connect_next(link);
+    } else {
+        begin_resolving(link);
+    }
+}
+
+static void end_resolving(hf__link *link, bool answered)
+{
+    hf_error err = HF_ERROR_INIT;
+    hf__address_list *list = NULL;
+    if (!answered) {
+        hf__error_set_retriable(
+            &err, HF_EUNREACHABLE, "no address of host %.200s within %lld ms",
+            link->endpoint->host, (long long)(link->connect_timeout / HF__MS));
+    } else if (hf__lookup_take(link->lookup, &list, &err) == HF_OK) {
+        take_addresses(link, list);
+    }
+    hf__lookup_drop(link->lookup);
+    link->lookup = NULL;
+    if (link->addresses) {
+        hf__close(link->fd);
+        link->fd = -1;
+        connect_next(link);
+    } else {
+        link->failure = err;
+        hf__link_break(link);
+    }
+}
+
+static void step_resolving(hf__link *link, int64_t until)
+{
+    struct pollfd poll_fd = {.fd = link->fd, .events = POLLIN};
+    if (until > link->connect_deadline) {
+        until = link->connect_deadline;
+    }
+    pthread_mutex_unlock(&link->mutex);
+    int ready = hf__poll(&poll_fd, 1, until);
+    pthread_mutex_lock(&link->mutex);
+    if (link->state == HF__LINK_RESOLVING &&
+        (ready > 0 || hf__now() >= link->connect_deadline)) {
+        end_resolving(link, ready > 0);
     }
 }
 
@@ -660,7 +722,10 @@ void hf__link_step(hf__link *link, int64_t until)
         if (link->closing) {
             break;
         }
-        begin_connecting(link, until != 0);
+        begin_connecting(link);
+        break;
+    case HF__LINK_RESOLVING:
+        step_resolving(link, until);
         break;
     case HF__LINK_CONNECTING:
         step_connecting(link, until);
