@@ -184,13 +184,6 @@ void hf__link_flush_locked(hf__link *link)
     }
 }
 
-void hf__link_flush(hf__link *link)
-{
-    pthread_mutex_lock(&link->mutex);
-    hf__link_flush_locked(link);
-    pthread_mutex_unlock(&link->mutex);
-}
-
 /* ---------------------------------------------------------------- waiting */
 
 static void unlock_and_wake(hf__link *link, hf__parker *parker)
@@ -375,12 +368,4 @@ hf__request *hf__link_take_done(hf__link *link)
     hf__list *node = hf__list_pop(&link->done);
     pthread_mutex_unlock(&link->mutex);
     return node ? HF__CONTAINER(node, hf__request, node) : NULL;
-}
-
-bool hf__link_is_ready(hf__link *link)
-{
-    pthread_mutex_lock(&link->mutex);
-    bool ready = link->state == HF__LINK_READY;
-    pthread_mutex_unlock(&link->mutex);
-    return ready;
 }

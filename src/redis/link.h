@@ -149,8 +149,6 @@ void hf__link_close(hf__link *link);
 /* Queues a request. `waiter`: the calling thread, which goes on to
  * hf__link_wait; NULL: the keeper collects it from hf__link_take_done. */
 void hf__link_submit(hf__link *link, hf__request *request, hf__thread *waiter);
-/* Sends what is queued as far as possible. */
-void hf__link_flush(hf__link *link);
 
 /* Waits until the request is completed (true), `deadline` has passed or
  * *stop has become true. Until true is returned the request is still the
@@ -173,6 +171,5 @@ short hf__link_poll(hf__link *link, bool always, int *fd, int64_t *due,
 /* Reads and writes without blocking, and gives the reader's role back. */
 void hf__link_pump(hf__link *link, bool reader);
 hf__request *hf__link_take_done(hf__link *link);
-bool hf__link_is_ready(hf__link *link);
 
 #endif

@@ -26,7 +26,7 @@ int64_t hf__link_silence_due(const hf__link *link);
  * happen after the request was last touched; NULL if none sleeps. */
 hf__parker *hf__link_complete(hf__link *link, hf__request *request,
                               hf__outcome outcome);
-/* Starts to send what is queued; see hf__link_flush. */
+/* Sends what is queued as far as possible. */
 void hf__link_flush_locked(hf__link *link);
 
 #endif

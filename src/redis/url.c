@@ -329,6 +329,18 @@ static hf_status parse_unix(const char *at, hf__endpoint *into, hf_error *err)
                                            : status;
 }
 
+/* Has it a control character, or one below `lowest`? */
+static bool has_control(const char *text, unsigned char lowest)
+{
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte < lowest || byte == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static hf_status make_display(const scheme *as, hf__endpoint *into,
                               hf_error *err)
 {
@@ -349,19 +361,10 @@ static hf_status make_display(const scheme *as, hf__endpoint *into,
         return no_memory(err);
     }
     into->display = text;
-    return HF_OK;
-}
-
-/* A newline left over from a file, say. */
-static bool has_control_or_space(const char *text)
-{
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte <= 0x20 || byte == 0x7f) {
-            return true;
-        }
+    if (has_control(text, ' ')) { /* it would be in every message */
+        return refuse(err, "has a control character in its host or path");
     }
-    return false;
+    return HF_OK;
 }
 
 hf_status hf__endpoint_parse(const char *url, hf__endpoint *out, hf_error *err)
@@ -369,7 +372,8 @@ hf_status hf__endpoint_parse(const char *url, hf__endpoint *out, hf_error *err)
     hf__endpoint made = {0};
     const scheme *as = NULL;
     const char *at = url;
-    if (has_control_or_space(url)) {
+    /* A newline left over from a file, say. */
+    if (has_control(url, ' ' + 1)) {
         return refuse(err, "has a space, newline or other control character; "
                            "write it percent-encoded");
     }
