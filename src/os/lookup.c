@@ -12,7 +12,7 @@
 
 struct hf__lookup {
     atomic_int refs; /* the thread and who started it */
-    int end;         /* the thread's; its closing is the news */
+    int end;         /* the thread's; its shutdown is the news */
     char *host;
     int port;
     hf_status status;
@@ -35,6 +35,7 @@ static void *look_up(void *arg)
     hf__lookup *lookup = arg;
     lookup->status = hf__resolve(lookup->host, lookup->port, NULL,
                                  &lookup->list, &lookup->error);
+    hf__socket_shutdown(lookup->end); /* seen even if a child has a copy */
     hf__close(lookup->end);
     hf__lookup_drop(lookup);
     return NULL;

@@ -195,22 +195,6 @@ static void test_scripts_are_embedded_whole(void **state)
     }
 }
 
-/* R15: no script is told a time by its client. */
-static void test_no_call_carries_a_time_of_day(void **state)
-{
-    (void)state;
-    hf__call first;
-    hf__call second;
-    hf__kind_lock.acquire(&first, &asker, 1000);
-    hf__kind_lock.acquire(&second, &asker, 1000);
-    assert_int_equal(first.count, second.count);
-    for (size_t i = 0; i < first.count; i++) {
-        assert_int_equal(first.args[i].length, second.args[i].length);
-        assert_memory_equal(first.args[i].data, second.args[i].data,
-                            first.args[i].length);
-    }
-}
-
 /* ---- replies */
 
 static void test_verdicts_of_a_lock(void **state)
@@ -256,7 +240,6 @@ int main(void)
         cmocka_unit_test(test_force_says_name_channel),
         cmocka_unit_test(test_probe_says_name_channel_and_no_owner),
         cmocka_unit_test(test_scripts_are_embedded_whole),
-        cmocka_unit_test(test_no_call_carries_a_time_of_day),
         cmocka_unit_test(test_verdicts_of_a_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
