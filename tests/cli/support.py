@@ -76,24 +76,32 @@ class ServerError(Exception):
 
 
 class Server:
-    """A redis-server (or valkey-server) of its own, on a unix socket."""
+    """A redis-server (or valkey-server) of its own, on a unix socket. It dies
+    with the test, also when that is killed."""
 
     def __init__(self):
+        if not SERVER:
+            raise unittest.SkipTest("no redis-server and no valkey-server")
         self.dir = tempfile.mkdtemp(prefix="holdfast-cli-")
         self.socket_path = os.path.join(self.dir, "server.sock")
         self.url = "unix://" + self.socket_path
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self):
-        if not SERVER:
-            raise unittest.SkipTest("no redis-server and no valkey-server")
         self.process = subprocess.Popen(
-            [SERVER, "--port", "0", "--unixsocket", self.socket_path,
-             "--save", "", "--dir", self.dir],
+            ["setpriv", "--pdeathsig", "KILL", SERVER, "--port", "0",
+             "--unixsocket", self.socket_path, "--save", "", "--dir", self.dir],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         wait_until(self._answers, "the server answers")
 
     def _answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError(
+                f"{SERVER} ended with status {self.process.returncode}")
         with contextlib.suppress(OSError, ServerError):
             return self.command("PING") == "PONG"
         return False

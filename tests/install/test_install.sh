@@ -124,10 +124,13 @@ cxx_pkg_config() {
 
 start_server() {
     local program line lines
-    program=$(command -v redis-server || command -v valkey-server) || return 1
-    # Its log comes through a pipe, which stays open as long as the server.
-    exec {lines}< <(exec "$program" --port 0 --unixsocket "$dir/redis.sock" \
-        --save '' --appendonly no --dir "$dir" --daemonize no 2>&1)
+    program=${HOLDFAST_TEST_SERVER:-$(command -v redis-server ||
+        command -v valkey-server)} || return 1
+    # Its log comes through a pipe, which stays open as long as the server; it
+    # dies with us, also when we are killed.
+    exec {lines}< <(exec setpriv --pdeathsig KILL "$program" --port 0 \
+        --unixsocket "$dir/redis.sock" --save '' --appendonly no --dir "$dir" \
+        --daemonize no 2>&1)
     server=$!
     while read -r -t 20 -u "$lines" line; do
         echo "$line"
