@@ -178,12 +178,12 @@ static void test_commands_of_a_wait(void **state)
 /* The server gets to know the renewal's script. */
 static void warm_up_renewal(void)
 {
-    hf_client_options options = test_watchdog(100);
+    hf_client_options options = test_watchdog(3000);
     hf_client *client = test_client(srv_url(server), &options);
     hf_lock *lock = test_lock(client, "renewed");
     hf_lease *lease = test_take(lock);
     test_reset_calls(server);
-    assert_true(test_wait_calls(server, "evalsha", 3));
+    assert_true(test_wait_calls(server, "pexpire", 1));
     test_give(lease);
     hf_lock_free(lock);
     hf_client_free(client);

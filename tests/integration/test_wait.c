@@ -84,6 +84,35 @@ static void test_other_messages(void **state)
     hf_lock_free(wanted);
 }
 
+/* `1` makes all who wait try at once, as Redisson's other locks want it; `0`
+ * makes one of them. */
+static void test_message_for_all(void **state)
+{
+    (void)state;
+    taker waiters[3];
+    const char *name = test_fresh_name();
+    hf_lock *held = test_lock(other, name);
+    hf_lock *wanted = test_lock(client, name);
+    hf_cancel *cancel = hf_cancel_new();
+    hf_lease *lease = test_take(held);
+    taker_park(server, &waiters[0], wanted, HF_WAIT_FOREVER, cancel);
+    for (int i = 1; i < 3; i++) {
+        taker_start(&waiters[i], wanted, HF_WAIT_FOREVER, cancel);
+    }
+    assert_true(test_wait_calls(server, "evalsha", 2 + 2)); /* all have tried */
+    assert_true(
+        srv_cmd_is(server, "1", "PUBLISH redisson_lock__channel:{%s} 1", name));
+    assert_true(test_wait_calls(server, "evalsha", 2 + 2 + 3));
+    hf_cancel_fire(cancel);
+    for (int i = 0; i < 3; i++) {
+        taker_end(&waiters[i], HF_CANCELLED);
+    }
+    test_give(lease);
+    hf_cancel_free(cancel);
+    hf_lock_free(held);
+    hf_lock_free(wanted);
+}
+
 /* The release comes after the first try and before the subscription: nobody
  * hears its message, and the try after the subscription finds the lock free
  * (R12). */
@@ -230,6 +259,8 @@ static void test_subscription_lingers(void **state)
     options.subscription_linger_ms = 3600000;
     hf_client *lingering = test_client(srv_url(server), &options);
     hf_lock *wanted = test_lock(lingering, name);
+    /* Those of earlier tests are to end first. */
+    assert_true(srv_cmd_becomes(server, "", "PUBSUB CHANNELS"));
     test_reset_calls(server);
     for (int i = 0; i < test_scaled(50); i++) {
         taker t;
@@ -279,6 +310,7 @@ int main(void)
         FIXTURE_TEST(test_handed_on_by_message),
         FIXTURE_TEST(test_handed_on_by_force),
         FIXTURE_TEST(test_other_messages),
+        FIXTURE_TEST(test_message_for_all),
         FIXTURE_TEST(test_released_before_subscription),
         FIXTURE_TEST(test_many_threads),
         FIXTURE_TEST(test_many_processes),
