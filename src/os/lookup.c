@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@ struct hf__lookup {
     hf_status status;
     hf_error error;
     hf__address_list *list;
+    atomic_bool answered; /* set last: orders the three above */
 };
 
 void hf__lookup_drop(hf__lookup *lookup)
@@ -35,6 +37,7 @@ static void *look_up(void *arg)
     hf__lookup *lookup = arg;
     lookup->status = hf__resolve(lookup->host, lookup->port, NULL,
                                  &lookup->list, &lookup->error);
+    atomic_store(&lookup->answered, true);
     hf__socket_shutdown(lookup->end); /* seen even if a child has a copy */
     hf__close(lookup->end);
     hf__lookup_drop(lookup);
@@ -94,6 +97,7 @@ hf_status hf__lookup_start(const char *host, int port, hf__lookup **out,
 hf_status hf__lookup_take(hf__lookup *lookup, hf__address_list **out,
                           hf_error *err)
 {
+    (void)atomic_load(&lookup->answered); /* true, for the news has come */
     if (lookup->status == HF_OK) {
         *out = lookup->list;
         lookup->list = NULL;
