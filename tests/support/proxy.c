@@ -25,13 +25,21 @@
 #define QUEUE_LIMIT ((size_t)64 * 1024 * 1024)
 #define PIECE ((size_t)65536)
 
+/* So many bytes of a queue may be handed on from that time on. */
+typedef struct piece {
+    int64_t due;
+    size_t length;
+} piece;
+
 /* Index 0 of a pair is the client's end, 1 the server's: direction d reads
  * from ends[d] and writes to ends[!d]. */
 typedef struct pair {
     int ends[2];
     hf__buf queue[2];
-    bool ended[2]; /* nothing more will be read */
-    bool shut[2];  /* and all that was read has been handed on */
+    hf__buf pieces[2];    /* what the queue consists of, each a struct piece */
+    int64_t next_byte[2]; /* of a trickle */
+    bool ended[2];        /* nothing more will be read */
+    bool shut[2];         /* and all that was read has been handed on */
 } pair;
 
 struct proxy {
@@ -39,7 +47,12 @@ struct proxy {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a count, or a wish fulfilled */
     proxy_mode mode[2];
+    int64_t now;    /* of this round */
     size_t leak[2]; /* bytes that may pass while held */
+    int delay[2];
+    int pace[2];
+    const void *injected[2]; /* until the wish is taken */
+    size_t injected_length[2];
     proxy_count count;
     bool stop;
     bool reset;
@@ -71,6 +84,7 @@ static void forget_queue(proxy *net, pair *of, int d)
 {
     net->count.dropped[d] += of->queue[d].length;
     hf__buf_clear(&of->queue[d]);
+    hf__buf_clear(&of->pieces[d]);
 }
 
 static void end_pair(proxy *net, size_t index, bool hard)
@@ -79,6 +93,7 @@ static void end_pair(proxy *net, size_t index, bool hard)
     for (int d = 0; d < 2; d++) {
         forget_queue(net, of, d);
         hf__buf_free(&of->queue[d]);
+        hf__buf_free(&of->pieces[d]);
         if (hard) {
             hard_close(of->ends[d]);
         } else {
@@ -107,9 +122,44 @@ static void accept_one(proxy *net, int listener)
     (void)setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     pair *made = &net->pairs[net->pair_count++];
     *made = (pair){.ends = {client, server}};
-    hf__buf_init(&made->queue[0], QUEUE_LIMIT);
-    hf__buf_init(&made->queue[1], QUEUE_LIMIT);
+    for (int d = 0; d < 2; d++) {
+        hf__buf_init(&made->queue[d], QUEUE_LIMIT);
+        hf__buf_init(&made->pieces[d], QUEUE_LIMIT);
+    }
     net->count.open = net->pair_count;
+}
+
+static piece *first_piece(const pair *of, int d)
+{
+    return of->pieces[d].length > 0 ? (piece *)(void *)of->pieces[d].data
+                                    : NULL;
+}
+
+/* Without delays a queue is one piece, whatever it was read in. */
+static void enqueue(proxy *net, pair *of, int d, const void *bytes,
+                    size_t length)
+{
+    const piece fresh = {.due = net->now + net->delay[d], .length = length};
+    piece *first = first_piece(of, d);
+    hf__buf_append(&of->queue[d], bytes, length);
+    if (first && net->delay[d] == 0 && of->pieces[d].length == sizeof(fresh)) {
+        first->length += length;
+    } else {
+        hf__buf_append(&of->pieces[d], &fresh, sizeof(fresh));
+    }
+    if (of->queue[d].failed || of->pieces[d].failed) {
+        test_die("the proxy holds too much");
+    }
+}
+
+static void dequeue(pair *of, int d, size_t length)
+{
+    piece *first = first_piece(of, d);
+    hf__buf_consume(&of->queue[d], length);
+    first->length -= length;
+    if (first->length == 0) {
+        hf__buf_consume(&of->pieces[d], sizeof(*first));
+    }
 }
 
 static void read_piece(proxy *net, pair *of, int d)
@@ -128,30 +178,40 @@ static void read_piece(proxy *net, pair *of, int d)
         }
         return;
     }
-    hf__buf_append(&of->queue[d], bytes, (size_t)n);
-    if (of->queue[d].failed) {
-        test_die("the proxy holds too much");
+    enqueue(net, of, d, bytes, (size_t)n);
+}
+
+/* When the first bytes of a queue may be handed on; INT64_MAX: never, as
+ * things are. */
+static int64_t write_due(const proxy *net, const pair *of, int d)
+{
+    const piece *first = first_piece(of, d);
+    if (!first || (net->mode[d] == PROXY_HOLD && net->leak[d] == 0)) {
+        return INT64_MAX;
     }
+    return net->mode[d] == PROXY_TRICKLE && of->next_byte[d] > first->due
+               ? of->next_byte[d]
+               : first->due;
 }
 
 static bool may_write(const proxy *net, const pair *of, int d)
 {
-    return of->queue[d].length > 0 &&
-           (net->mode[d] != PROXY_HOLD || net->leak[d] > 0);
+    return write_due(net, of, d) <= net->now;
 }
 
 static void write_piece(proxy *net, pair *of, int d)
 {
-    hf__buf *queue = &of->queue[d];
-    size_t length = net->mode[d] == PROXY_TRICKLE ? 1 : queue->length;
+    size_t length =
+        net->mode[d] == PROXY_TRICKLE ? 1 : first_piece(of, d)->length;
     if (net->mode[d] == PROXY_HOLD && length > net->leak[d]) {
         length = net->leak[d];
     }
-    ssize_t n =
-        send(of->ends[!d], queue->data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t n = send(of->ends[!d], of->queue[d].data, length,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0) {
         net->count.passed[d] += (size_t)n;
-        hf__buf_consume(queue, (size_t)n);
+        dequeue(of, d, (size_t)n);
+        of->next_byte[d] = net->now + net->pace[d];
         net->leak[d] -= net->mode[d] == PROXY_HOLD ? (size_t)n : 0;
     } else if (errno != EAGAIN && errno != EINTR) {
         forget_queue(net, of, d);
@@ -193,6 +253,19 @@ static size_t fill_poll(proxy *net, struct pollfd *fds)
     return 3 + 2 * net->pair_count;
 }
 
+/* Until something may be written that may not now; -1 for no limit. */
+static int poll_limit(const proxy *net)
+{
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < net->pair_count; i++) {
+        for (int d = 0; d < 2; d++) {
+            int64_t due = write_due(net, &net->pairs[i], d);
+            next = due > net->now && due < next ? due : next;
+        }
+    }
+    return next == INT64_MAX ? -1 : (int)(next - net->now);
+}
+
 static void serve_pair(proxy *net, pair *of, const struct pollfd *fds)
 {
     for (int d = 0; d < 2; d++) {
@@ -218,11 +291,16 @@ static void take_wishes(proxy *net)
     net->reset = false;
     for (size_t i = 0; i < net->pair_count; i++) {
         for (int d = 0; d < 2; d++) {
+            pair *of = &net->pairs[i];
             if (net->mode[d] == PROXY_DROP) {
-                forget_queue(net, &net->pairs[i], d);
+                forget_queue(net, of, d);
+            } else if (net->injected_length[d] > 0) {
+                net->count.seen[d] += net->injected_length[d];
+                enqueue(net, of, d, net->injected[d], net->injected_length[d]);
             }
         }
     }
+    net->injected_length[0] = net->injected_length[1] = 0;
     net->taken = net->wished;
 }
 
@@ -250,10 +328,13 @@ static void *run(void *arg)
     (void)pthread_mutex_lock(&net->mutex);
     while (!net->stop) {
         size_t pairs = net->pair_count;
+        net->now = test_now_ms();
         size_t count = fill_poll(net, fds);
+        int limit = poll_limit(net);
         (void)pthread_mutex_unlock(&net->mutex);
-        (void)poll(fds, (nfds_t)count, -1);
+        (void)poll(fds, (nfds_t)count, limit);
         (void)pthread_mutex_lock(&net->mutex);
+        net->now = test_now_ms();
         if (fds[0].revents) {
             (void)!read(net->wake_fd, &ignored, sizeof(ignored));
         }
@@ -361,6 +442,32 @@ void proxy_leak(proxy *net, proxy_direction direction, size_t bytes)
 {
     (void)pthread_mutex_lock(&net->mutex);
     net->leak[direction] = bytes;
+    wish(net);
+    (void)pthread_mutex_unlock(&net->mutex);
+}
+
+void proxy_delay(proxy *net, proxy_direction direction, int milliseconds)
+{
+    (void)pthread_mutex_lock(&net->mutex);
+    net->delay[direction] = milliseconds;
+    wish(net);
+    (void)pthread_mutex_unlock(&net->mutex);
+}
+
+void proxy_pace(proxy *net, proxy_direction direction, int milliseconds)
+{
+    (void)pthread_mutex_lock(&net->mutex);
+    net->pace[direction] = milliseconds;
+    wish(net);
+    (void)pthread_mutex_unlock(&net->mutex);
+}
+
+void proxy_inject(proxy *net, proxy_direction direction, const void *bytes,
+                  size_t length)
+{
+    (void)pthread_mutex_lock(&net->mutex);
+    net->injected[direction] = bytes;
+    net->injected_length[direction] = length;
     wish(net);
     (void)pthread_mutex_unlock(&net->mutex);
 }

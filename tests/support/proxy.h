@@ -41,6 +41,16 @@ void proxy_set(proxy *net, proxy_direction direction, proxy_mode mode);
 /* Lets so many bytes pass although PROXY_HOLD is set; counts for the bytes
  * held now and those to come, until another mode is set. */
 void proxy_leak(proxy *net, proxy_direction direction, size_t bytes);
+/* What is read from now on is handed on so many milliseconds later, unless it
+ * is dropped; 0 again: at once. */
+void proxy_delay(proxy *net, proxy_direction direction, int milliseconds);
+/* PROXY_TRICKLE waits so long between two bytes of a connection; 0 again: not
+ * at all. */
+void proxy_pace(proxy *net, proxy_direction direction, int milliseconds);
+/* Bytes out of thin air: on every open connection they follow what has been
+ * read so far, as if the other end had sent them. */
+void proxy_inject(proxy *net, proxy_direction direction, const void *bytes,
+                  size_t length);
 /* Cuts all connections: RST on TCP, and what is held is forgotten. */
 void proxy_reset(proxy *net);
 /* While on, a new connection is cut at once. */
