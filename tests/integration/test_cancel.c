@@ -38,6 +38,32 @@ static void test_cancelled_before(void **state)
     hf_lock_free(lock);
 }
 
+/* The first acquisition of a client asks first what its user may do. */
+static void test_cancelled_while_asking(void **state)
+{
+    (void)state;
+    taker t;
+    hf_client_options options = test_patient();
+    options.command_timeout_ms = 3600000; /* nothing else ends it */
+    proxy *net = proxy_start(srv_socket(server));
+    hf_client *fresh = test_client(proxy_url(net), &options);
+    hf_lock *lock = test_lock(fresh, test_fresh_name());
+    hf_cancel *cancel = hf_cancel_new();
+    size_t said = proxy_counts(net).seen[PROXY_TO_SERVER];
+    proxy_set(net, PROXY_TO_CLIENT, PROXY_HOLD);
+    taker_start(&t, lock, HF_WAIT_FOREVER, cancel);
+    assert_true(proxy_wait_seen(net, PROXY_TO_SERVER, said + 1));
+    hf_cancel_fire(cancel);
+    taker_end(&t, HF_CANCELLED);
+    proxy_set(net, PROXY_TO_CLIENT, PROXY_PASS);
+    assert_true(srv_cmd_is(server, "0", "DBSIZE"));
+    test_give(test_take(lock)); /* asks again */
+    hf_cancel_free(cancel);
+    hf_lock_free(lock);
+    hf_client_free(fresh);
+    proxy_stop(net);
+}
+
 static void test_cancelled_while_parked(void **state)
 {
     (void)state;
@@ -212,6 +238,7 @@ int main(void)
     (void)signal(SIGPIPE, SIG_IGN); /* hiredis 0.14 raises it */
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_cancelled_before),
+        FIXTURE_TEST(test_cancelled_while_asking),
         FIXTURE_TEST(test_cancelled_while_parked),
         FIXTURE_TEST(test_cancelled_when_woken),
         FIXTURE_TEST(test_cancelled_when_woken_and_stalled),

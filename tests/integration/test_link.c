@@ -19,6 +19,8 @@
 
 /* More than a socket's buffers hold. */
 #define LARGE ((size_t)8 * 1024 * 1024)
+/* Threads; more than a reader wakes at once. */
+#define MANY 80
 
 typedef struct fixture {
     srv *server;
@@ -126,6 +128,128 @@ static void test_unsent_without_a_server(void **state)
     assert_int_equal(request.failure, HF_EUNREACHABLE);
 }
 
+/* ---- refused at once */
+
+static void test_closed(void **state)
+{
+    fixture *f = *state;
+    hf__call call;
+    hf__request request;
+    ping(f, &request, &call);
+    expect_pong(f, &request);
+    hf__link_close(&f->link);
+    ping(f, &request, &call);
+    assert_true(wait_for(f, &request));
+    assert_int_equal(request.outcome, HF__NOT_SENT);
+    assert_int_equal(request.failure, HF_ECLOSED);
+}
+
+/* Not for a server that was restarted since the submitter looked. */
+static void test_outdated(void **state)
+{
+    fixture *f = *state;
+    hf__call call;
+    hf__request request;
+    ping(f, &request, &call);
+    expect_pong(f, &request);
+    srv_restart(f->server);
+    ping(f, &request, &call);
+    assert_true(wait_for(f, &request));
+    assert_int_equal(request.outcome,
+                     HF__UNKNOWN); /* into the old connection */
+    ping(f, &request, &call);
+    expect_pong(f, &request);
+    assert_int_equal(f->link.restarts, 1);
+    for (unsigned seen = 0; seen < 2; seen++) {
+        request =
+            (hf__request){.call = &call, .same_server = true, .restarts = seen};
+        hf__link_submit(&f->link, &request, hf__thread_self());
+        assert_true(wait_for(f, &request));
+        assert_int_equal(request.outcome,
+                         seen == 1 ? HF__REPLIED : HF__OUTDATED);
+    }
+}
+
+/* ---- replies */
+
+static void test_long_text_is_cut(void **state)
+{
+    fixture *f = *state;
+    char text[2 * HF__REPLY_TEXT_MAX];
+    hf__call call;
+    memset(text, 'x', sizeof(text));
+    for (size_t n = HF__REPLY_TEXT_MAX - 2; n <= sizeof(text);
+         n += n <= HF__REPLY_TEXT_MAX ? 1 : 100) {
+        size_t kept = n < HF__REPLY_TEXT_MAX ? n : HF__REPLY_TEXT_MAX - 1;
+        hf__request request = {.call = &call};
+        hf__call_begin(&call, NULL);
+        hf__call_add(&call, HF__LITERAL("ECHO"));
+        hf__call_add(&call, (hf__slice){text, n});
+        hf__link_submit(&f->link, &request, hf__thread_self());
+        assert_true(wait_for(f, &request));
+        assert_int_equal(request.text_length, n);
+        assert_int_equal(strlen(request.text), kept);
+        assert_memory_equal(request.text, text, kept);
+    }
+}
+
+/* ---- threads */
+
+typedef struct sayer {
+    fixture *f;
+    hf__call call;
+    hf__request request;
+    bool completed;
+} sayer;
+
+static void *say_ping(void *arg)
+{
+    sayer *s = arg;
+    ping(s->f, &s->request, &s->call);
+    s->completed = wait_for(s->f, &s->request);
+    return NULL;
+}
+
+static size_t sleepers(fixture *f)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&f->link.mutex);
+    for (hf__list *n = f->link.pending.next; n != &f->link.pending;
+         n = n->next) {
+        count += HF__CONTAINER(n, hf__request, node)->reading;
+    }
+    pthread_mutex_unlock(&f->link.mutex);
+    return count;
+}
+
+/* More than are woken at once: the server's replies come in one piece, and all
+ * but the reader sleep until then. */
+static void test_many_replies_at_once(void **state)
+{
+    fixture *f = *state;
+    sayer sayers[MANY];
+    pthread_t threads[MANY];
+    const int64_t deadline = test_now_ms() + TEST_LIMIT_MS;
+    sayers[0] = (sayer){.f = f};
+    (void)say_ping(&sayers[0]); /* connects */
+    srv_pause(f->server);
+    for (size_t i = 0; i < MANY; i++) {
+        sayers[i] = (sayer){.f = f};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, say_ping, &sayers[i]), 0);
+    }
+    while (sleepers(f) < MANY - 1) {
+        assert_true(test_pause(deadline));
+    }
+    srv_resume(f->server);
+    for (size_t i = 0; i < MANY; i++) {
+        (void)pthread_join(threads[i], NULL);
+        assert_true(sayers[i].completed);
+        expect_pong(f, &sayers[i].request);
+    }
+    assert_int_equal(f->link.connects, 1);
+}
+
 /* ---- a slow writer: stands before the C library's. The sanitizers have one
  * of their own; the plain build covers it. */
 
@@ -144,21 +268,6 @@ ssize_t send(int fd, const void *bytes, size_t length, int flags)
         (void)test_pause(deadline);
     }
     return real(fd, bytes, length, flags);
-}
-
-typedef struct sayer {
-    fixture *f;
-    hf__call call;
-    hf__request request;
-    bool completed;
-} sayer;
-
-static void *say_ping(void *arg)
-{
-    sayer *s = arg;
-    ping(s->f, &s->request, &s->call);
-    s->completed = wait_for(s->f, &s->request);
-    return NULL;
 }
 
 static void await_broken(fixture *f)
@@ -207,6 +316,10 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         LINK_TEST(test_unsent_goes_over_the_next_connection),
         LINK_TEST(test_unsent_without_a_server),
+        LINK_TEST(test_closed),
+        LINK_TEST(test_outdated),
+        LINK_TEST(test_long_text_is_cut),
+        LINK_TEST(test_many_replies_at_once),
 #if !TEST_SANITIZED
         LINK_TEST(test_break_under_a_writer),
 #endif

@@ -10,10 +10,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -316,6 +318,56 @@ static void test_poll_ends_at_the_deadline(void **state)
 
 #define WIRED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* ---- what is no socket */
+
+static void test_no_socket(void **state)
+{
+    (void)state;
+    int ends[2];
+    uid_t uid = 0;
+    pid_t pid = 0;
+    hf_error err = HF_ERROR_INIT;
+    hf__address_list *list = resolve("127.0.0.1", 1, NULL);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(hf__connect_result(ends[0], list, 0, &err),
+                     HF_EUNREACHABLE);
+    assert_non_null(strstr(hf_error_text(&err), "127.0.0.1:1"));
+    assert_int_equal(hf__socket_set_blocking(ends[0], 0, &err), HF_ESYSTEM);
+    assert_int_equal(hf__socket_set_blocking(-1, 0, &err), HF_ESYSTEM);
+    hf__socket_peer(ends[0], &uid, &pid);
+    assert_int_equal(uid, (uid_t)-1);
+    assert_int_equal(pid, -1);
+    hf__address_list_free(list);
+    hf__close(ends[0]);
+    hf__close(ends[1]);
+}
+
+static void ignore(int number)
+{
+    (void)number;
+}
+
+/* It may end before its time, and then tells of nothing. */
+static void test_signal_ends_a_poll(void **state)
+{
+    (void)state;
+    int ends[2];
+    struct sigaction before;
+    const struct sigaction action = {.sa_handler = ignore};
+    const struct itimerval often = {{0, 5000}, {0, 5000}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    assert_int_equal(pipe(ends), 0);
+    struct pollfd poll = {.fd = ends[0], .events = POLLIN, .revents = POLLIN};
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    assert_int_equal(hf__poll(&poll, 1, HF__NEVER), 0);
+    assert_int_equal(poll.revents, 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    hf__close(ends[0]);
+    hf__close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +384,8 @@ int main(void)
         WIRED(test_send_does_not_block),
         WIRED(test_shutdown_wakes),
         WIRED(test_poll_ends_at_the_deadline),
+        cmocka_unit_test(test_no_socket),
+        cmocka_unit_test(test_signal_ends_a_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
