@@ -297,7 +297,8 @@ static void learn_run_id(hf__link *link, hf__slice info)
     if (link->same_life) {
         return;
     }
-    if (link->run_id[0] != '\0') {
+    /* Not told on the connection before: it may have been another's. */
+    if (link->run_id[0] != '\0' || link->connects > 0) {
         link->restarts++;
     }
     memcpy(link->run_id, run_id, strlen(run_id) + 1);
