@@ -1,0 +1,464 @@
+/* Invariants of what the clients believe, looked at between any two steps. */
+#include "sim/actor.h"
+#include "sim/check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define LOSSES 128
+/* A loss is told so soon after the deadline. */
+#define TOLD_WITHIN (50 * SIM_MS)
+#define END_WITHIN (600 * SIM_SECOND)
+
+/* What the server knew of a lock may have gone. */
+typedef struct loss {
+    unsigned lock; /* SIM_LOCKS: of all */
+    int64_t at;
+    bool quarantine; /* clients that were connected know and wait ... */
+    int64_t waits[SIM_PROCESSES]; /* ... at least so long; 0: they do not */
+} loss;
+
+static loss losses[LOSSES];
+static unsigned loss_count;
+
+/* --------------------------------------------------- what was taken from whom
+ */
+
+static void note_loss(unsigned lock, int64_t at, bool quarantine)
+{
+    if (loss_count == LOSSES) {
+        memmove(losses, losses + 1, sizeof(losses) - sizeof(losses[0]));
+        loss_count--;
+    }
+    loss *made = &losses[loss_count++];
+    *made = (loss){.lock = lock, .at = at, .quarantine = quarantine};
+    for (unsigned i = 0; i < world.process_count; i++) {
+        const sim_actor *actor = world.processes[i].actor;
+        if (actor && actor->client) {
+            int64_t longest = actor->client->book.longest;
+            made->waits[i] = actor->quarantine < 0   ? 0
+                             : actor->quarantine > 0 ? actor->quarantine
+                                                     : longest;
+        }
+    }
+}
+
+void sim_check_taken_away(unsigned lock)
+{
+    note_loss(lock, world.now, false);
+}
+
+void sim_check_data_lost(int64_t at, bool quarantine)
+{
+    note_loss(SIM_LOCKS, at, quarantine);
+}
+
+/* The latest loss of that lock since then; NULL if there is none. */
+static const loss *loss_since(unsigned lock, int64_t since)
+{
+    for (unsigned i = loss_count; i-- > 0;) {
+        if (losses[i].at < since) {
+            return NULL;
+        }
+        if (losses[i].lock == lock || losses[i].lock == SIM_LOCKS) {
+            return &losses[i];
+        }
+    }
+    return NULL;
+}
+
+/* --------------------------------------------------------------- exclusion */
+
+typedef struct holder {
+    const sim_actor *actor;
+    const hf__hold *hold;
+} holder;
+
+/* Until when the owner believes to hold, by its clock; 0 if it does not. */
+static int64_t valid_until(const sim_actor *actor, const hf__hold *hold)
+{
+    int64_t now = sim_local(actor->process, world.now);
+    int64_t until = 0;
+    for (hf__list *n = hold->leases.next; n != &hold->leases; n = n->next) {
+        const hf__lease *lease = HF__CONTAINER(n, hf__lease, node);
+        int state = lease->state;
+        world.totals.counts[SIM_SUSPECT] += state == HF_LEASE_SUSPECT;
+        if ((state == HF_LEASE_HELD || state == HF_LEASE_SUSPECT) &&
+            now < lease->deadline && until < lease->deadline) {
+            until = lease->deadline;
+        }
+    }
+    return until;
+}
+
+/* Whether the one that was granted first may have lost its lock, and the other
+ * need not have known. See docs/guarantees.md, "What does not hold". */
+static bool excused(const sim_standing *first, const sim_standing *second,
+                    unsigned lock)
+{
+    const sim_actor *later = world.processes[second->process].actor;
+    int64_t holds = first->longest / 95 * 100 + 5 * SIM_MS;
+    for (unsigned i = 0; i < loss_count; i++) {
+        const loss *l = &losses[i];
+        if ((l->lock != lock && l->lock != SIM_LOCKS) ||
+            l->at < first->granted_at || l->at > second->acquired_at ||
+            world.now > l->at + holds) {
+            continue;
+        }
+        if (!l->quarantine || later->opened_at > l->at ||
+            l->waits[second->process] < first->longest) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_pair(const holder *a, const holder *b, unsigned lock)
+{
+    const sim_standing *of_a = sim_standing_of(a->hold->owner, lock);
+    const sim_standing *of_b = sim_standing_of(b->hold->owner, lock);
+    if (!of_a || !of_b) {
+        sim_violation("ValidityExclusion",
+                      "%s is held by one to whom the server never gave it",
+                      sim_lock_name(lock));
+    }
+    if (excused(of_a, of_b, lock) || excused(of_b, of_a, lock)) {
+        return;
+    }
+    sim_violation("ValidityExclusion", "%s is held by %s (p%u) and %s (p%u)",
+                  sim_lock_name(lock), a->hold->owner,
+                  a->actor->process->number, b->hold->owner,
+                  b->actor->process->number);
+}
+
+/* The server keeps a lock for longer than its owner believes to have it. */
+static void check_end_at_server(const sim_actor *actor, const hf__hold *hold,
+                                unsigned lock, int64_t until)
+{
+    const sim_watch *watch = &sim_watches[lock];
+    const sim_standing *standing = sim_standing_of(hold->owner, lock);
+    if (standing && loss_since(lock, standing->granted_at)) {
+        return;
+    }
+    if (!watch->held || strcmp(watch->owner, hold->owner) != 0) {
+        sim_violation("ValidityExclusion",
+                      "%s believes to hold %s, the server knows nothing of it",
+                      hold->owner, sim_lock_name(lock));
+    }
+    if (until > sim_local(actor->process, watch->ends_at)) {
+        sim_violation("ValidityExclusion",
+                      "%s believes to hold %s until %.6f s, on the server it "
+                      "ends at %.6f s",
+                      hold->owner, sim_lock_name(lock),
+                      (double)sim_true(actor->process, until) / 1e9,
+                      (double)watch->ends_at / 1e9);
+    }
+}
+
+typedef struct holders {
+    holder of[SIM_LOCKS][SIM_PROCESSES * 4];
+    unsigned count[SIM_LOCKS];
+} holders;
+
+static void check_hold(sim_actor *actor, const hf__hold *hold, holders *all)
+{
+    unsigned lock =
+        sim_lock_number(hold->target->name.data, hold->target->name.length);
+    int64_t until = hold->live > 0 ? valid_until(actor, hold) : 0;
+    if (until == 0) {
+        return;
+    }
+    check_end_at_server(actor, hold, lock, until);
+    holder found = {actor, hold};
+    for (unsigned i = 0; i < all->count[lock]; i++) {
+        check_pair(&all->of[lock][i], &found, lock);
+    }
+    if (all->count[lock] < SIM_PROCESSES * 4) {
+        all->of[lock][all->count[lock]++] = found;
+    }
+}
+
+/* ------------------------------------------------------------------- counts */
+
+static int64_t count_at_server(const hf__hold *hold, unsigned lock)
+{
+    const sim_watch *watch = &sim_watches[lock];
+    return watch->held && strcmp(watch->owner, hold->owner) == 0 ? watch->count
+                                                                 : 0;
+}
+
+/* Something is under way, or somebody is about to say something. */
+static bool is_moving(const hf__hold *hold)
+{
+    const hf__hold_driver *driver = hold->driver;
+    return hold->busy || hold->unsettled ||
+           (driver->made && !hf__list_empty(&driver->turns));
+}
+
+/* A hold of which nothing is under way has the count that the server has. */
+static void check_count(const sim_actor *actor, const hf__hold *hold)
+{
+    unsigned lock =
+        sim_lock_number(hold->target->name.data, hold->target->name.length);
+    const sim_standing *standing = sim_standing_of(hold->owner, lock);
+    if (is_moving(hold) || !sim_server_is_up() ||
+        (hold->live > 0 && valid_until(actor, hold) == 0) ||
+        (standing && loss_since(lock, standing->granted_at))) {
+        return;
+    }
+    int64_t count = count_at_server(hold, lock);
+    if (count != (int64_t)hold->live) {
+        sim_violation("HoldCount",
+                      "%s of %s: %zu here, %" PRId64 " on the server",
+                      sim_lock_name(lock), hold->owner, hold->live, count);
+    }
+}
+
+/* ------------------------------------------------------------------ records */
+
+static bool has_black_conn(const sim_process *process)
+{
+    for (const sim_conn *conn = sim_conns; conn; conn = conn->next) {
+        if (conn->process == process && !conn->client_gone &&
+            (conn->up.black || conn->down.black)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void check_told(const sim_actor *actor, sim_record *record)
+{
+    int64_t from = actor->process->running_from;
+    int64_t patience = TOLD_WITHIN + 1000 * world.plan.step_cost +
+                       (world.plan.preempts ? 12 * world.plan.preempt_max : 0);
+    if (record->lost_since == 0) {
+        record->lost_since = world.now;
+    }
+    if (record->lost_since > from) {
+        from = record->lost_since;
+    }
+    if (world.now > from + patience) {
+        sim_violation(
+            "LostIsTimely", "a loss of %s at %.6f s has not been told yet",
+            sim_lock_name(record->lock), (double)record->lost_since / 1e9);
+    }
+}
+
+/* With these faults an attempt to connect may take its whole time-out. */
+static bool may_be_slow(void)
+{
+    return (world.plan.faults &
+            (1u << SIM_FAULT_RESOLVE | 1u << SIM_FAULT_CUT)) != 0;
+}
+
+/* A lease that is renewed ends because something stood in the way. */
+static void check_need(const sim_actor *actor, const sim_record *record)
+{
+    const sim_process *process = actor->process;
+    int64_t well_since = most(process->disturbed, process->running_from);
+    int64_t patience = 3 * actor->command_timeout + SIM_SECOND + sim_slack() +
+                       (may_be_slow() ? 4 * SIM_SECOND : 0);
+    if (hf_lease_loss(record->lease) == HF_LOSS_EXPIRED && record->renewed &&
+        sim_server_serves() && process->cut_off <= world.now &&
+        !has_black_conn(process) && world.now > well_since + patience) {
+        sim_violation(
+            "NoNeedlessLoss",
+            "a lease of %s has ended, and nothing stood in the way of "
+            "its renewal since %.6f s",
+            sim_lock_name(record->lock), (double)well_since / 1e9);
+    }
+}
+
+static void check_record(const sim_actor *actor, sim_record *record)
+{
+    hf_lease_state state = hf_lease_get_state(record->lease);
+    bool held = state == HF_LEASE_HELD || state == HF_LEASE_SUSPECT;
+    if (held != (hf_lease_is_held(record->lease) != 0)) {
+        sim_violation("LostIsSticky", "state and answer differ");
+    }
+    if (record->ended && held) {
+        sim_violation("LostIsSticky", "a lease of %s is held again",
+                      sim_lock_name(record->lock));
+    }
+    if (state == HF_LEASE_LOST && !record->ended && !actor->process->paused) {
+        check_need(actor, record);
+    }
+    record->ended = !held;
+    record->released = record->released || state == HF_LEASE_RELEASED;
+    if (state == HF_LEASE_LOST && !record->released && record->tells &&
+        !record->told && !record->busy && !actor->process->paused) {
+        check_told(actor, record);
+    }
+}
+
+/* ------------------------------------------------------------------ waiters */
+
+/* How long a free lock may stay free although somebody waits. */
+static int64_t patience(const sim_actor *actor, const sim_watch *watch)
+{
+    int64_t span = sim_slack();
+    int64_t ends = world.plan.lease_max / 95 * 100;
+    if (actor->process->disturbed > 0) {
+        /* Reconnections, one after the other, and pauses between. */
+        bool slow = (world.plan.faults &
+                     (1u << SIM_FAULT_RESOLVE | 1u << SIM_FAULT_CUT)) != 0;
+        span += 2 * actor->command_timeout + (slow ? 8 : 2) * SIM_SECOND;
+    }
+    if (watch->freeing != SIM_FREE_TOLD) {
+        /* Who has asked knows when the other's lease ends. */
+        bool known = watch->freeing == SIM_FREE_EXPIRED;
+        span += (known ? least(actor->poll_cap, ends) : actor->poll_cap) * 101 /
+                100;
+    }
+    if (has_black_conn(actor->process)) {
+        span += least(actor->poll_cap, 31 * SIM_SECOND) * 101 / 100;
+    }
+    return span;
+}
+
+static void check_waiting(const sim_actor *actor, const sim_waiting *waiting)
+{
+    const sim_process *process = actor->process;
+    const sim_watch *watch = &sim_watches[waiting->lock];
+    if (!waiting->waiting || waiting->cancelled || actor->all_cancelled ||
+        watch->held || world.now >= waiting->until || process->paused ||
+        process->cut_off > world.now || !sim_server_serves()) {
+        return;
+    }
+    int64_t since = most(watch->free_since, waiting->since);
+    since = most(since, most(process->disturbed, process->running_from));
+    int64_t quarantine = actor->client->book.quarantined_until;
+    if (quarantine > 0) {
+        since = most(since, sim_true(process, quarantine));
+    }
+    if (world.now - since > patience(actor, watch)) {
+        sim_violation("NoLostWakeup",
+                      "%s is free since %.6f s, and a thread of p%u waits for "
+                      "it since %.6f s",
+                      sim_lock_name(waiting->lock),
+                      (double)watch->free_since / 1e9, process->number,
+                      (double)waiting->since / 1e9);
+    }
+}
+
+/* ---------------------------------------------------------------- each step */
+
+static void check_actor(sim_actor *actor, holders *all)
+{
+    bool count = world.steps % 4 == 0;
+    const hf__hold *hold = actor->client->book.holds;
+    for (; hold; hold = hold->hh.next) {
+        check_hold(actor, hold, all);
+        if (count) {
+            check_count(actor, hold);
+        }
+    }
+    for (unsigned i = 0; i < actor->process->thread_count; i++) {
+        check_waiting(actor, &actor->waiting[i]);
+    }
+    int64_t quarantine = actor->client->book.quarantined_until;
+    world.totals.counts[SIM_QUARANTINED] +=
+        quarantine > sim_local(actor->process, world.now);
+}
+
+static void check_records(sim_actor *actor)
+{
+    for (unsigned i = 0; i < SIM_RECORDS; i++) {
+        sim_record *record = &actor->records[i];
+        if (record->used && record->lease && actor->client) {
+            check_record(actor, record);
+        }
+    }
+}
+
+void sim_check(void)
+{
+    holders all;
+    memset(all.count, 0, sizeof(all.count));
+    for (unsigned i = 0; i < world.process_count; i++) {
+        sim_process *process = &world.processes[i];
+        sim_actor *actor = process->actor;
+        if (process->dead || !actor || !actor->client) {
+            continue;
+        }
+        world.looking = process;
+        check_actor(actor, &all);
+        check_records(actor);
+    }
+    world.looking = NULL;
+}
+
+/* ------------------------------------------------------------------- the end
+ */
+
+static bool all_have_left(void)
+{
+    for (unsigned i = 0; i < world.process_count; i++) {
+        if (!world.processes[i].left && !world.processes[i].dead) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void sim_check_end(void)
+{
+    if (model_key_count(sim_server()) > 0) {
+        sim_violation("NoResidue", "key %s is left",
+                      model_key_at(sim_server(), 0)->name.data);
+    }
+    for (const sim_conn *conn = sim_conns; conn; conn = conn->next) {
+        if (conn->session && !conn->up.black) {
+            sim_violation("NoResidue", "conn %u of p%u is left", conn->number,
+                          conn->process->number);
+        }
+    }
+}
+
+/* Nobody is left, and the longest lease is over since the server was told
+ * something, which a dead process' last bytes may have done late. */
+static void look_for_rest(void *arg, uint64_t number)
+{
+    int64_t quiet_at =
+        world.commanded + world.plan.lease_max / 90 * 100 + 2 * SIM_SECOND;
+    if (world.now < quiet_at || world.now < world.quiet_from) {
+        sim_at(most(quiet_at, world.quiet_from), look_for_rest, arg, number);
+        return;
+    }
+    sim_check_end();
+    world.finished = true;
+}
+
+static void look_for_end(void *arg, uint64_t number)
+{
+    if (world.now > world.plan.faults_until + END_WITHIN) {
+        sim_dump_threads();
+        sim_violation("NoDeadlock", "the run does not come to its end");
+    }
+    if (all_have_left() && world.now >= world.plan.faults_until) {
+        world.ending = true;
+        world.commanded = world.now;
+        look_for_rest(arg, number);
+    } else {
+        sim_at(world.now + 100 * SIM_MS, look_for_end, arg, number);
+    }
+}
+
+void sim_check_start(void)
+{
+    for (unsigned i = 0; i < SIM_LOCKS; i++) {
+        sim_watches[i] = (sim_watch){.free_since = world.now};
+    }
+    sim_at(0, look_for_end, NULL, 0);
+}
