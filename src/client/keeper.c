@@ -27,7 +27,7 @@ typedef struct batch {
 void hf__keeper_wake(hf_client *client)
 {
     if (client->keeper_runs && pthread_equal(pthread_self(), client->keeper)) {
-        return; /* it looks before it sleeps */
+        return; /* it looks once more before it sleeps */
     }
     if (!atomic_exchange(&client->woken, true)) {
         hf__waker_wake(&client->waker);
@@ -543,6 +543,11 @@ static int64_t work(hf_client *client)
     }
     int64_t until = next_due(client);
     until = client->noticed < until ? client->noticed : until;
+    /* What the keeper sends itself may fail at once. */
+    if (hf__link_has_done(&client->commands) ||
+        hf__link_has_done(&client->messages)) {
+        until = 0;
+    }
     client->sleep_until = until;
     if (may_end(client)) {
         until = -1;

@@ -362,6 +362,14 @@ void hf__link_pump(hf__link *link, bool reader)
     unlock_and_wake(link, hand_over(link));
 }
 
+bool hf__link_has_done(hf__link *link)
+{
+    pthread_mutex_lock(&link->mutex);
+    bool any = !hf__list_empty(&link->done);
+    pthread_mutex_unlock(&link->mutex);
+    return any;
+}
+
 hf__request *hf__link_take_done(hf__link *link)
 {
     pthread_mutex_lock(&link->mutex);

@@ -171,5 +171,6 @@ short hf__link_poll(hf__link *link, bool always, int *fd, int64_t *due,
 /* Reads and writes without blocking, and gives the reader's role back. */
 void hf__link_pump(hf__link *link, bool reader);
 hf__request *hf__link_take_done(hf__link *link);
+bool hf__link_has_done(hf__link *link);
 
 #endif

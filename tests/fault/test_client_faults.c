@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -30,6 +31,20 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
         return EAGAIN;
     }
     return real(thread, attributes, body, arg);
+}
+
+static atomic_int sends_to_fail;
+
+ssize_t send(int fd, const void *bytes, size_t length, int flags)
+{
+    ssize_t (*real)(int, const void *, size_t, int) = NULL;
+    *(void **)&real = dlsym(RTLD_NEXT, "send");
+    if (atomic_load(&sends_to_fail) > 0) {
+        (void)atomic_fetch_sub(&sends_to_fail, 1);
+        errno = EPIPE;
+        return -1;
+    }
+    return real(fd, bytes, length, flags);
 }
 
 #endif
@@ -159,6 +174,23 @@ static void test_no_sigpipe(void **state)
     assert_false(sigismember(&blocked, SIGPIPE));
 }
 
+#if !TEST_SANITIZED
+
+/* F10: the background thread finds the connection broken by its own sending:
+ * what comes of that is its to handle before it sleeps. */
+static void test_connection_breaks_under_the_renewal(void **state)
+{
+    fault *f = *state;
+    hf_client *client = fault_open(f, srv_url(f->server), NULL);
+    hf_lease *lease = fault_take(f, fault_lock(f, client, "renewed"));
+    atomic_store(&sends_to_fail, 1);
+    assert_becomes(atomic_load(&sends_to_fail) == 0);
+    assert_true(fault_renewed(lease, 4)); /* past the first lease's end */
+    fault_give(f, lease);
+}
+
+#endif
+
 /* ---- F46: no descriptors, no threads */
 
 static int lowest_free_descriptor(void)
@@ -259,6 +291,9 @@ int main(void)
         FAULT_TEST(test_signals),
         FAULT_TEST(test_signals_with_restart),
         FAULT_TEST(test_no_sigpipe),
+#if !TEST_SANITIZED
+        FAULT_TEST(test_connection_breaks_under_the_renewal),
+#endif
         FAULT_TEST(test_descriptors_run_out),
         FAULT_TEST(test_no_descriptor_to_reconnect),
 #if !TEST_SANITIZED
