@@ -66,6 +66,7 @@ static void note_options(sim_actor *actor, const hf_client_options *options)
     actor->command_timeout = options->command_timeout_ms * SIM_MS;
     actor->poll_cap = options->poll_cap_ms * SIM_MS;
     actor->quarantine = options->restart_quarantine_ms * SIM_MS;
+    actor->process->bears = options->watchdog_lease_ms * SIM_MS / 4;
     SIM_TRACE("opens a client: time-outs %lld and %lld ms, lease %lld, poll "
               "cap %lld, linger %lld, quarantine %lld",
               (long long)options->connect_timeout_ms,

@@ -165,6 +165,18 @@ sim_thread *sim_thread_start(sim_process *process, void *(*body)(void *),
 
 /* ----------------------------------------------------------------- sleeping */
 
+/* Each delay is short, but many in a row keep a renewal from its time. */
+static void steal(sim_process *process, int64_t span)
+{
+    int64_t leaked = (world.now - process->stolen_at) / 8;
+    process->stolen = leaked < process->stolen ? process->stolen - leaked : 0;
+    process->stolen += span;
+    process->stolen_at = world.now;
+    if (process->bears > 0 && process->stolen > process->bears) {
+        process->disturbed = world.now + span;
+    }
+}
+
 /* A system may be late to run a thread whose time has come. */
 static void wake_by_time(void *arg, uint64_t sleep)
 {
@@ -174,8 +186,9 @@ static void wake_by_time(void *arg, uint64_t sleep)
     }
     if (thread->late_for != sleep && sim_chance(world.plan.late_wakes)) {
         thread->late_for = sleep;
-        sim_at(world.now + sim_between(1, world.plan.preempt_max), wake_by_time,
-               thread, sleep);
+        int64_t span = sim_between(1, world.plan.preempt_max);
+        steal(thread->process, span);
+        sim_at(world.now + span, wake_by_time, thread, sleep);
         return;
     }
     thread->state = SIM_RUNNABLE;
@@ -226,6 +239,7 @@ void sim_yield_maybe(void)
     }
     if (sim_below(4096) < world.plan.preempts) {
         int64_t until = world.now + sim_skewed(1, world.plan.preempt_max);
+        steal(self->process, until - world.now);
         self->preempted = world.now;
         sim_sleep_until(until);
         self->preempted = 0;

@@ -91,6 +91,9 @@ struct sim_process {
     sim_fd fds[SIM_FDS];
     int64_t cut_off;   /* no packet passes until then; 0: they do */
     int64_t disturbed; /* when something last stood in its way */
+    int64_t stolen;    /* of late from its threads; leaks at an eighth */
+    int64_t stolen_at;
+    int64_t bears; /* so much of it disturbs nobody; 0: any */
     struct sim_actor *actor;
 };
 
