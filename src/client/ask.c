@@ -21,7 +21,7 @@ static void pass_on(hf__request *request, const hf__value *value)
 hf_status hf__request_failed(const hf__request *request, hf_error *err)
 {
     if (request->outcome != HF__REPLIED) {
-        if (request->failure == HF_EUNREACHABLE) {
+        if (hf__failure_passes(request->failure)) {
             return hf__error_set_retriable(err, request->failure, "%s",
                                            request->text);
         }

@@ -20,8 +20,7 @@ static void failure_event(hf__attempt *at, hf__acquire_event what,
         at->input.retriable = true;
     } else {
         at->input.status = request->failure;
-        at->input.retriable = request->failure == HF_EUNREACHABLE ||
-                              request->failure == HF_EPROTOCOL;
+        at->input.retriable = hf__failure_passes(request->failure);
     }
 }
 

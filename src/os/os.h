@@ -111,6 +111,8 @@ hf_status hf__socket_set_blocking(int fd, int64_t recv_timeout_ms,
 ssize_t hf__send(int fd, const void *bytes, size_t length);
 /* `wait`: block as set above; otherwise never block. */
 ssize_t hf__recv(int fd, void *bytes, size_t size, bool wait);
+/* Looks without taking or blocking: 1 if there is something to receive. */
+ssize_t hf__peek(int fd);
 /* Whose process listens at the other end of a unix socket; -1 for unknown. */
 void hf__socket_peer(int fd, uid_t *uid, pid_t *pid);
 void hf__socket_shutdown(int fd); /* wakes a thread that blocks in recv */

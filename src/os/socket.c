@@ -301,6 +301,17 @@ ssize_t hf__recv(int fd, void *bytes, size_t size, bool wait)
     return io_failure();
 }
 
+ssize_t hf__peek(int fd)
+{
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0) {
+        errno = 0;
+        return HF__IO_BROKEN;
+    }
+    return n > 0 ? n : io_failure();
+}
+
 void hf__socket_peer(int fd, uid_t *uid, pid_t *pid)
 {
     struct ucred peer;

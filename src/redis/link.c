@@ -174,6 +174,9 @@ static void send_wire(hf__link *link)
 
 void hf__link_flush_locked(hf__link *link)
 {
+    if (link->state == HF__LINK_READY && link->out.length > 0) {
+        hf__link_check_idle(link);
+    }
     while (link->state == HF__LINK_READY && !link->writing && !link->stalled &&
            link->out.length > 0) {
         hf__buf empty = link->wire;

@@ -146,6 +146,14 @@ void hf__link_forget(hf__link *link);
 /* Refuses whatever comes, completes what is pending. Any thread. */
 void hf__link_close(hf__link *link);
 
+/* Whether what kept a request from its reply may pass by itself: no network, a
+ * server that makes no sense, or one that is busy for now. */
+static inline bool hf__failure_passes(hf_status failure)
+{
+    return failure == HF_EUNREACHABLE || failure == HF_EPROTOCOL ||
+           failure == HF_ESERVER;
+}
+
 /* Queues a request. `waiter`: the calling thread, which goes on to
  * hf__link_wait; NULL: the keeper collects it from hf__link_take_done. */
 void hf__link_submit(hf__link *link, hf__request *request, hf__thread *waiter);

@@ -17,6 +17,8 @@ void hf__link_step(hf__link *link, int64_t until);
  * sent waits for the next connection, unless this one never became READY or
  * the link closes. link->failure says why. */
 void hf__link_break(hf__link *link);
+/* The server was restarted: what was meant for the one before is not sent. */
+void hf__link_refuse_outdated(hf__link *link);
 /* Closes a broken link's descriptor once both roles are free. */
 void hf__link_settle(hf__link *link);
 /* Breaks a link whose server has kept silent for too long. */
@@ -26,6 +28,9 @@ int64_t hf__link_silence_due(const hf__link *link);
  * happen after the request was last touched; NULL if none sleeps. */
 hf__parker *hf__link_complete(hf__link *link, hf__request *request,
                               hf__outcome outcome);
+/* Before something is sent on a connection that has been idle: breaks the link
+ * if the server has spoken unasked, or has closed it. */
+void hf__link_check_idle(hf__link *link);
 /* Sends what is queued as far as possible. */
 void hf__link_flush_locked(hf__link *link);
 

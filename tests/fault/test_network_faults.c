@@ -90,6 +90,32 @@ static void test_reply_of_try_lost(void **state)
     assert_true(srv_cmd_becomes(f->server, "0", "EXISTS tried"));
 }
 
+/* F14: a whole, well-formed reply that nobody asked for, on a connection on
+ * which nothing is due, is not taken for the reply to what is said next. */
+static void test_reply_out_of_thin_air(void **state)
+{
+    static const char *const replies[] = {"$-1\r\n", ":-2\r\n", "*1\r\n:1\r\n"};
+    fault *f = *state;
+    assert_true(srv_cmd_is(f->server, "1", "HSET other uuid:7 1"));
+    assert_true(srv_cmd_is(f->server, "1", "PEXPIRE other 60000"));
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        hf_error err = HF_ERROR_INIT;
+        hf_client *client = open_behind(f);
+        hf_lock *lock = fault_lock(f, client, "other");
+        proxy_count before = proxy_counts(f->net);
+        proxy_inject(f->net, PROXY_TO_CLIENT, replies[i], strlen(replies[i]));
+        assert_true(proxy_wait_passed(f->net, PROXY_TO_CLIENT,
+                                      before.passed[PROXY_TO_CLIENT] +
+                                          strlen(replies[i]) * before.open));
+        int64_t idle_from = test_now_ms() + 2;
+        while (test_now_ms() < idle_from && test_pause(idle_from)) {
+        }
+        assert_int_equal(hf_lock_try(lock, NULL, &err), HF_NOT_ACQUIRED);
+        assert_true(proxy_wait_connections(f->net, before.connections + 1));
+        fault_cycle(f, client, "well again");
+    }
+}
+
 /* Cuts the connections when the reply to what was just said is on its way. */
 static void cut_reply(fault *f, size_t seen_before)
 {
@@ -390,6 +416,7 @@ int main(void)
         FAULT_TEST_NET(test_request_lost),
         FAULT_TEST_NET(test_reply_of_acquire_lost),
         FAULT_TEST_NET(test_reply_of_reentry_lost),
+        FAULT_TEST_NET(test_reply_out_of_thin_air),
         FAULT_TEST_NET(test_reply_of_try_lost),
         FAULT_TEST_NET(test_try_over_a_cut),
         FAULT_TEST_NET(test_reply_of_force_lost),

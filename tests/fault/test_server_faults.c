@@ -357,24 +357,6 @@ static void test_release_while_busy(void **state)
     assert_true(srv_cmd_becomes(f->server, "0", "EXISTS given"));
 }
 
-/* A client that met the server while it was busy, and could not be told who it
- * is, notices its restart nevertheless. */
-static void test_restarted_after_busy(void **state)
-{
-    fault *f = *state;
-    hf_error err = HF_ERROR_INIT;
-    hf_client_options options = fault_options();
-    options.restart_quarantine_ms = 3600000;
-    int fd = make_busy(f);
-    hf_client *client = fault_open(f, srv_url(f->server), &options);
-    hf_lock *lock = fault_lock(f, client, "busy");
-    srv_restart(f->server);
-    (void)close(fd);
-    assert_becomes(hf_client_ping(client, NULL) == HF_OK);
-    assert_int_equal(hf_lock_try(lock, NULL, &err), HF_NOT_ACQUIRED);
-    assert_non_null(strstr(hf_error_text(&err), "restarted"));
-}
-
 /* F30: the server has as many clients as it allows. */
 static void test_too_many_clients(void **state)
 {
@@ -435,7 +417,6 @@ int main(void)
         FAULT_TEST(test_scripts_flushed_while_contended),
         FAULT_TEST(test_busy_script),
         FAULT_TEST(test_release_while_busy),
-        FAULT_TEST(test_restarted_after_busy),
         FAULT_TEST(test_too_many_clients),
         FAULT_TEST(test_refused_without_a_storm),
     };

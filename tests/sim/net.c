@@ -500,6 +500,20 @@ ssize_t hf__recv(int fd, void *bytes, size_t size, bool wait)
     return HF__IO_AGAIN;
 }
 
+ssize_t hf__peek(int fd)
+{
+    const sim_conn *conn = sim_fd_conn(fd, "peek");
+    if (conn->inbox_length > 0 && !conn->client_gone) {
+        return 1;
+    }
+    errno = conn->state == SIM_CONN_BROKEN ? conn->error : 0;
+    if (conn->client_gone || conn->ended || conn->state == SIM_CONN_BROKEN) {
+        return HF__IO_BROKEN;
+    }
+    errno = EAGAIN;
+    return HF__IO_AGAIN;
+}
+
 void hf__socket_shutdown(int fd)
 {
     if (sim_lookup_shutdown(fd)) {

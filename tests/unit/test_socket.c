@@ -263,6 +263,22 @@ static void test_recv_blocks_so_long(void **state)
     assert_int_equal(hf__recv(of->ours, bytes, sizeof(bytes), true), 1);
 }
 
+static void test_peek_takes_nothing(void **state)
+{
+    wire *of = *state;
+    char bytes[8];
+    assert_int_equal(hf__peek(of->ours), HF__IO_AGAIN);
+    assert_int_equal(write(of->theirs, "xy", 2), 2);
+    assert_int_equal(hf__peek(of->ours), 1);
+    assert_int_equal(hf__recv(of->ours, bytes, sizeof(bytes), false), 2);
+    assert_int_equal(hf__peek(of->ours), HF__IO_AGAIN);
+    hf__close(of->theirs);
+    of->theirs = -1;
+    errno = EIO;
+    assert_int_equal(hf__peek(of->ours), HF__IO_BROKEN);
+    assert_int_equal(errno, 0);
+}
+
 static void test_end_is_told(void **state)
 {
     wire *of = *state;
@@ -380,6 +396,7 @@ int main(void)
         WIRED(test_peer),
         WIRED(test_recv_does_not_block),
         WIRED(test_recv_blocks_so_long),
+        WIRED(test_peek_takes_nothing),
         WIRED(test_end_is_told),
         WIRED(test_send_does_not_block),
         WIRED(test_shutdown_wakes),
