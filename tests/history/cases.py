@@ -1,5 +1,6 @@
 """Small histories made by hand, that a checker must accept or must reject. One
-lock. TIME (milliseconds) OWNER OPERATION WHAT [WORD...]"""
+lock, and a watchdog's lease of 100 ms. TIME (milliseconds) OWNER OPERATION WHAT
+[WORD...]"""
 
 MS = 1_000_000
 
@@ -199,6 +200,105 @@ GOOD = {
         5 1.1 2 released 1.1
         6 1.1 3 release -
         7 1.1 3 notheld""",
+    "restarted": """
+        0 1.0 0 connected
+        0 2.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        13 2.1 1 acquire 0 0
+        14 2.1 1 refused 0
+        15 2.1 2 acquire 200 0
+        16 1.1 2 count
+        17 1.1 2 counted 0
+        18 1.1 0 ended 1.1 revoked
+        112 2.1 2 granted 2.1
+        113 2.1 0 held 2.1 90
+        114 1.1 3 release 1.1
+        115 1.1 3 lost 1.1""",
+    "restarted_and_taken_by_a_newcomer": """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        14 3.0 0 connected
+        15 3.1 1 acquire 0 0
+        16 3.1 1 granted 3.1
+        17 3.1 0 held 3.1 90
+        18 1.1 0 held 1.1 80
+        19 1.1 0 ended 1.1 revoked
+        20 3.1 2 count
+        21 3.1 2 counted 1
+        22 3.1 3 release 3.1
+        23 3.1 3 released 3.1""",
+    "restarted_behind_what_was_granted": """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 2 acquire 0 0
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        14 1.1 2 granted 1.2
+        15 1.1 0 held 1.2 80
+        16 1.1 3 count
+        17 1.1 3 counted 0""",
+    "restarted_while_released": """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        9 1.1 2 release 1.1
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        20 1.1 2 released 1.1""",
+    "restarted_before_it_was_noticed": """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        13 1.1 0 held 1.1 85
+        14 1.1 2 release 1.1
+        40 1.1 2 released 1.1""",
+    "restarted_and_acquired_again": """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 2 acquire 0 0
+        4 1.1 2 granted 1.2
+        5 1.1 0 held 1.1 93
+        5 1.1 0 held 1.2 93
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        18 1.1 0 ended 1.1 revoked
+        18 1.1 0 ended 1.2 revoked
+        50 1.1 3 acquire 0 0
+        51 1.1 3 granted 1.3
+        52 1.1 4 count
+        53 1.1 4 counted 1
+        54 1.1 5 release 1.3
+        55 1.1 5 released 1.3""",
+    "restarted_and_forced": """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        13 2.1 1 force
+        14 2.1 1 forced 0
+        18 1.1 0 ended 1.1 revoked""",
+    "restarted_and_not_trusted": """
+        0 1.0 0 connected
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        13 1.1 1 acquire 0 0
+        14 1.1 1 refused 0""",
 }
 
 # With the rule that checker.py names.
@@ -396,16 +496,123 @@ BAD = {
         3 1.1 2 released 1.1
         4 3.1 1 force
         5 3.1 1 forced 1"""),
+    "restart_not_waited_out": ("exclusion", """
+        0 1.0 0 connected
+        0 2.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        18 1.1 0 ended 1.1 revoked
+        20 2.1 1 acquire 0 0
+        21 2.1 1 granted 2.1
+        22 2.1 0 held 2.1 90"""),
+    "restart_waited_out_too_briefly": ("exclusion", """
+        0 1.0 0 connected
+        0 2.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        13 2.1 1 acquire 200 0
+        97 2.1 1 granted 2.1
+        98 2.1 0 held 2.1 90"""),
+    "restart_not_waited_out_after_a_force": ("exclusion", """
+        0 1.0 0 connected
+        0 2.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        13 3.0 0 connected
+        14 3.1 1 acquire 0 0
+        15 3.1 1 granted 3.1
+        16 2.1 1 force
+        17 2.1 1 forced 1
+        18 2.1 2 acquire 0 0
+        19 2.1 2 granted 2.1
+        20 2.1 0 held 2.1 70"""),
+    "newcomer_no_more_at_the_next_restart": ("exclusion", """
+        0 0.0 1 restart
+        1 0.0 1 restarted
+        2 1.0 0 connected
+        3 2.0 0 connected
+        4 1.1 1 acquire 0 0
+        5 1.1 1 granted 1.1
+        6 1.1 0 held 1.1 95
+        10 0.0 2 restart
+        12 0.0 2 restarted
+        20 2.1 1 acquire 0 0
+        21 2.1 1 granted 2.1
+        22 2.1 0 held 2.1 90"""),
+    "newcomer_beside_a_holder_on_the_same_server": ("exclusion", """
+        0 1.0 0 connected
+        1 0.0 1 restart
+        2 0.0 1 restarted
+        110 1.1 1 acquire 0 0
+        111 1.1 1 granted 1.1
+        112 1.1 0 held 1.1 95
+        113 2.0 0 connected
+        114 2.1 1 acquire 0 0
+        115 2.1 1 granted 2.1
+        116 2.1 0 held 2.1 90"""),
+    "counted_though_the_server_was_restarted": ("order", """
+        0 1.0 0 connected
+        0 2.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        16 1.1 2 count
+        17 1.1 2 counted 1"""),
+    "released_though_the_server_was_restarted": ("order", """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 9000
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 8900
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        4000 1.1 2 release 1.1
+        4001 1.1 2 released 1.1"""),
+    "renewed_though_the_server_was_restarted": ("notice", """
+        0 1.0 0 connected
+        0 2.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        50 1.1 0 held 1.1 70"""),
+    "lost_before_the_restart": ("loss", """
+        0 1.0 0 connected
+        1 1.1 1 acquire 0 0
+        2 1.1 1 granted 1.1
+        3 1.1 0 held 1.1 95
+        5 1.1 0 ended 1.1 revoked
+        10 0.0 1 restart
+        12 0.0 1 restarted"""),
+    "refused_long_after_a_restart": ("refusal", """
+        0 2.0 0 connected
+        10 0.0 1 restart
+        12 0.0 1 restarted
+        4000 2.1 1 acquire 0 0
+        4001 2.1 1 refused 0"""),
 }
 
 
 def text(case):
     """The case as a history."""
     lines = ["# lease 100\n"]
+    no_lock = ("connected", "restart", "restarted")
     for line in case.strip().splitlines():
         time, owner, rest = line.split(maxsplit=2)
         process = owner.split(".")[0]
         operation, what = rest.split(maxsplit=1)
+        lock = "-" if what in no_lock else "a"
         lines.append(
-            f"{int(time) * MS} {process} {owner} a {operation} {what}\n")
+            f"{int(time) * MS} {process} {owner} {lock} {operation} {what}\n")
     return "".join(lines)

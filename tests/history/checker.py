@@ -12,9 +12,16 @@ order       there is an order of acquisitions, releases, counts and forced
             itself, but not before its holder's time is up
 release     only who holds can release, and who holds can
 sticky      a lost lease stays lost
-loss        no lease is lost before its time, unless the lock was forced
-notice      after a forced release no lease is renewed any more
-refusal     nobody is refused for longer than another may hold the lock
+loss        no lease is lost before its time, unless the lock was forced, or the
+            server has forgotten it
+notice      after a forced release, or a restart of the server, no lease from
+            before is renewed any more
+refusal     nobody is refused for longer than another may hold the lock, or than
+            a restarted server is distrusted
+
+A restart takes all that was held from the server, but not from the holders: who
+was connected before is to wait until all of them are past their time. Only who
+was not can know nothing of it, and may hold a lock beside one of them.
 
 What had no answer, or an unclear one, may have happened, then or later, or not.
 A violation is printed with the lines that it follows from."""
@@ -29,6 +36,8 @@ SHOWN = 60  # lines
 # holder has given up, an acquisition or a release of unclear outcome.
 LAPSED = 3000 * MS
 UNCLEAR = 5000 * MS
+# How long it may take until a restart is noticed.
+UNNOTICED = 3000 * MS
 
 
 class Violation:
@@ -55,15 +64,27 @@ class Violation:
 
 def certain_end(lock, lease):
     """Until when the holder certainly considered itself one, with good reason:
-    a forced release takes that away."""
+    a forced release takes that away. The server's loss of memory does not, and
+    leaves nothing that could be forced."""
     end = lease.claimed
     if lease.release is not None:
         end = lease.release.begin if lease.is_confirmed() else min(
             end, lease.release.begin)
     for force in lock.forces():
-        if force.end >= lease.acquire.begin:
+        if force.end >= lease.acquire.begin and not any(
+                lease.acquire.end < restart.begin and restart.end < force.begin
+                for restart in lock.restarts):
             end = min(end, force.begin)
     return end
+
+
+def may_coexist(lock, older, newer):
+    """Whether the newer one is of a process that knew nothing of the server
+    that granted the older one."""
+    return any(older.acquire.begin <= restart.end
+               and newer.acquire.end >= restart.begin
+               and lock.is_newcomer(newer, restart)
+               for restart in lock.restarts)
 
 
 def check_exclusion(lock):
@@ -76,7 +97,9 @@ def check_exclusion(lock):
             continue
         latest = [span for span in latest if span[0] > begin]
         for other_end, other in latest:
-            if other.owner != lease.owner:
+            if (other.owner != lease.owner
+                    and not may_coexist(lock, other, lease)
+                    and not may_coexist(lock, lease, other)):
                 overlap = (min(end, other_end) - begin) / MS
                 yield Violation(
                     "exclusion", lock.name,
@@ -107,7 +130,8 @@ def check_not_held(lock, operation):
         given_back = lease.release is not None or lease.ended
         if (lease.owner == operation.owner and not given_back
                 and lease.acquire.end < operation.begin
-                and lease.claimed > operation.end):
+                and lease.claimed > operation.end
+                and not lock.may_be_forgotten(lease, operation.end)):
             yield Violation("release", lock.name,
                             f"{operation.owner} held, and could not release",
                             lease.lines() + operation.lines)
@@ -137,7 +161,8 @@ def check_losses(lock):
                            for held in before), default=0)
             forced = any(force.end >= lease.acquire.begin
                          and force.begin <= line.time for force in forces)
-            if claimed > line.time and not forced:
+            if claimed > line.time and not forced \
+                    and not lock.may_be_forgotten(lease, line.time):
                 early = (claimed - line.time) / MS
                 yield Violation("loss", lock.name,
                                 f"{lease.name} was lost {early:.3f} ms early",
@@ -145,16 +170,17 @@ def check_losses(lock):
 
 
 def check_notice(lock, longest):
-    """A renewal that was sent after the forced release had returned is one of
-    a lock that is not held."""
-    forces = [force for force in lock.forces() if force.result == "forced"]
+    """A renewal that was sent after the forced release had returned, or after
+    the restart, is one of a lock that is not held."""
+    ends = [force for force in lock.forces() if force.result == "forced"]
+    ends += [restart for restart in lock.restarts if restart.result]
     for lease in lock.leases.values():
-        for force in forces:
-            if lease.acquire.end < force.begin \
-                    and lease.claimed - force.end > longest:
+        for end in ends:
+            if lease.acquire.end < end.begin \
+                    and lease.claimed - end.end > longest:
                 yield Violation("notice", lock.name,
-                                f"{lease.name} was renewed after a forced"
-                                " release", lease.lines() + force.lines)
+                                f"{lease.name} was renewed after a {end.kind}",
+                                lease.lines() + end.lines)
 
 
 # ------------------------------------------------------------------ refusal
@@ -203,10 +229,18 @@ class Occupancy:
         return False
 
 
-def check_refusals(lock, occupancy):
+def is_distrusted(lock, operation, longest):
+    """Whether a restarted server may have been, at its time."""
+    return any(operation.end >= restart.begin and operation.begin
+               <= restart.end + UNNOTICED + longest
+               for restart in lock.restarts)
+
+
+def check_refusals(lock, occupancy, longest):
     for at, operation in enumerate(lock.operations):
-        if operation.result == "refused" and not occupancy.by_other(
-                operation, operation.owner):
+        if operation.result == "refused" \
+                and not occupancy.by_other(operation, operation.owner) \
+                and not is_distrusted(lock, operation, longest):
             before = [line for other in lock.operations[max(0, at - 8):at]
                       for line in other.lines]
             yield Violation("refusal", lock.name,
@@ -241,7 +275,7 @@ class Order:
         self.occupancy = occupancy
         self.forces = lock.forces()
         self.operations = sorted(
-            (operation for operation in lock.operations
+            (operation for operation in lock.operations + lock.restarts
              if self._matters(operation)), key=lambda o: o.begin)
         self.surplus = {}
         self._count_surplus()
@@ -251,7 +285,7 @@ class Order:
 
     @staticmethod
     def _matters(operation):
-        if operation.kind == "force":
+        if operation.kind in ("force", "restart"):
             return True
         return operation.result in ("granted", "released", "counted") and not (
             operation.kind == "release" and operation.lease is None)
@@ -270,11 +304,16 @@ class Order:
             elif operation.kind == "count":
                 self.surplus[operation] = int(owner in doubtful)
 
-    def _forced(self, lease, operation):
+    def _gone(self, lease, operation):
         """Whether a release of it may find nothing there. It is confirmed all
-        the same, if an earlier saying of it may have been executed."""
+        the same, if an earlier saying of it may have been executed: by a server
+        that was there no more, for all that its holder knew."""
         return any(force.end >= lease.acquire.begin
-                   and force.begin <= operation.end for force in self.forces)
+                   and force.begin <= operation.end for force in self.forces) \
+            or any(restart.end >= lease.acquire.begin
+                   and operation.begin <= restart.end + UNNOTICED
+                   and operation.end >= restart.begin
+                   for restart in self.lock.restarts)
 
     # ---- one step; each returns the next state, or None
 
@@ -291,7 +330,7 @@ class Order:
     def _release(self, operation, state):
         if operation.lease in state.leases:
             return State(state.time, state.leases - {operation.lease})
-        if self._forced(operation.lease, operation):
+        if self._gone(operation.lease, operation):
             return state
         return None
 
@@ -311,6 +350,10 @@ class Order:
         if operation.value == "1" and not state.leases \
                 and not self.occupancy.by_other(operation, None):
             return None
+        return State(state.time, frozenset())
+
+    @staticmethod
+    def _restart(_, state):
         return State(state.time, frozenset())
 
     def step(self, operation, state):
@@ -414,7 +457,7 @@ def check(text):
         for violations in (check_exclusion(lock), check_releases(lock),
                            check_sticky(lock), check_losses(lock),
                            check_notice(lock, longest),
-                           check_refusals(lock, occupancy),
+                           check_refusals(lock, occupancy, longest),
                            check_order(lock, occupancy)):
             found += violations
     return found, history.counts

@@ -18,6 +18,12 @@
  *     held LEASE MS           the holder may act, for MS more (at least)
  *     ended LEASE WHY         the holder knows that it may not
  *
+ * What is no lock's has 0 as the owner's number, and - as LOCK:
+ *
+ *     connected               the process has its client (an observation)
+ *     restart                 begins: the server is killed, and started again
+ *         restarted           with nothing in its memory
+ *
  * The time of a beginning and of `held` is taken before the call, that of an
  * end and of `ended` after it. A line that begins with # is a note; `# lease
  * MS` says how long the watchdog's lease is. */
@@ -38,6 +44,9 @@ typedef struct history_actor {
     unsigned owner; /* within the process */
     const char *lock;
 } history_actor;
+
+/* The process itself, at the server itself. */
+#define HISTORY_NO_LOCK ((history_actor){0, "-"})
 
 /* Words are in the format. */
 void history_line(int64_t time, history_actor actor, unsigned operation,

@@ -13,8 +13,10 @@ ENDS = {
     "release": {"released": 1, "lost": 1, "notheld": 0, "unknown": 2},
     "count": {"counted": 1, "unknown": 1},
     "force": {"forced": 1, "unknown": 1},
+    "restart": {"restarted": 0},
 }
 OBSERVATIONS = {"held": 2, "ended": 2}
+NO_LOCK = "-"
 
 
 class Malformed(ValueError):
@@ -67,6 +69,7 @@ class Lease:
         self.name = name
         self.owner = acquire.owner
         self.lock = acquire.lock
+        self.process = acquire.lines[0].process
         self.acquire = acquire
         self.release = None  # the operation that gave it back, or tried to
         self.held = []  # lines
@@ -106,10 +109,13 @@ class Lease:
 
 
 class LockHistory:
-    """What happened to one lock."""
+    """What happened to one lock. `restarts`, when the server forgot all locks,
+    and `connected`, when processes first were, are those of the history."""
 
-    def __init__(self, name):
+    def __init__(self, name, restarts, connected):
         self.name = name
+        self.restarts = restarts
+        self.connected = connected
         self.lines = []
         self.operations = []
         self.leases = {}
@@ -119,12 +125,23 @@ class LockHistory:
         return [operation for operation in self.operations
                 if operation.kind == "force" and operation.value != "0"]
 
+    def may_be_forgotten(self, lease, by):
+        """Whether the server may have been restarted since it was granted."""
+        return any(restart.end >= lease.acquire.begin and restart.begin <= by
+                   for restart in self.restarts)
+
+    def is_newcomer(self, lease, restart):
+        """Whether its holder may not have been connected before."""
+        return self.connected.get(lease.process, -NEVER) > restart.begin
+
 
 class History:
     """A whole file, by locks."""
 
     def __init__(self, text):
         self.locks = {}
+        self.restarts = []
+        self.connected = {}
         self.notes = []
         self.counts = collections.Counter()
         self._open = {}
@@ -137,9 +154,13 @@ class History:
             _blame_open_releases(lock)
 
     def _take(self, line):
-        lock = self.locks.setdefault(line.lock, LockHistory(line.lock))
-        lock.lines.append(line)
         self.counts[line.what] += 1
+        if line.lock == NO_LOCK:
+            self._take_of_server(line)
+            return
+        lock = self.locks.setdefault(line.lock, LockHistory(
+            line.lock, self.restarts, self.connected))
+        lock.lines.append(line)
         key = (line.process, line.operation)
         if line.operation == "0":
             self._observe(lock, line)
@@ -151,6 +172,18 @@ class History:
             lock.operations.append(operation)
         else:
             raise Malformed(f"no beginning: {line.text}")
+
+    def _take_of_server(self, line):
+        key = (line.process, line.operation)
+        if line.operation == "0" and line.what == "connected":
+            self.connected.setdefault(line.process, line.time)
+        elif key in self._open:
+            self._open.pop(key).finish(line)
+        elif line.what == "restart" and not line.words:
+            self._open[key] = Operation(line)
+            self.restarts.append(self._open[key])
+        else:
+            raise Malformed(f"nothing that befalls a server: {line.text}")
 
     @staticmethod
     def _observe(lock, line):

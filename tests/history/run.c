@@ -2,7 +2,10 @@
  * each answer, a proxy and a process of workers behind it, several times, and a
  * nemesis that goes for all of them.
  *
- *     history_run WORKER FILE SEED MILLISECONDS calm|wild|overtaken
+ *     history_run WORKER FILE SEED MILLISECONDS calm|wild|overtaken|emptied
+ *
+ * When it is to be emptied, the server has no file, and again and again it is
+ * killed and started anew; the workers have the default quarantine.
  *
  * Prints how many faults of each kind there were. Ends with 1 if a worker ended
  * by itself, or if a lock cannot be had when all is over. */
@@ -28,6 +31,8 @@
 #define PROCESSES 3
 #define THREADS "3"
 #define LEASE_MS 300
+#define LEAST_UPTIME_MS 600 /* of a server that is emptied */
+#define MORE_UPTIME_MS 900
 #define MOST_LOCKS 3
 
 static const struct timespec tick = {0, 5000000};
@@ -97,10 +102,13 @@ typedef struct seat {
 
 typedef struct run {
     const char *program;
+    const char *mode;
     const char *file;
     uint64_t seed;
     bool calm;      /* no faults */
     bool overtaken; /* requests, and nothing else */
+    bool emptied;   /* a restart is one with an empty memory */
+    int64_t next_restart;
     char locks[4];
     srv *server;
     patient health; /* the server's */
@@ -125,10 +133,8 @@ static void launch(run *r, seat *at)
     (void)snprintf(seed, sizeof(seed), "%" PRIu64,
                    history_chance(&r->seed, UINT64_MAX));
     (void)snprintf(lease, sizeof(lease), "%d", LEASE_MS);
-    const char *argv[] = {r->program, at->url, r->file,
-                          process,    seed,    THREADS,
-                          r->locks,   lease,   r->calm ? "calm" : "wild",
-                          NULL};
+    const char *argv[] = {r->program, at->url,  r->file, process, seed,
+                          THREADS,    r->locks, lease,   r->mode, NULL};
     pid_t parent = getpid();
     at->pid = fork();
     if (at->pid < 0) {
@@ -259,6 +265,22 @@ static patient *patient_of(run *r, seat *at, ailment what)
     }
 }
 
+static void restart_server(run *r)
+{
+    unsigned operation = history_next_operation();
+    if (!r->emptied) {
+        srv_restart(r->server);
+        return;
+    }
+    history_line(history_now(), HISTORY_NO_LOCK, operation, "restart");
+    srv_restart(r->server);
+    history_line(history_now(), HISTORY_NO_LOCK, operation, "restarted");
+    r->health.what = WELL;
+    /* The quarantine is to pass in between, mostly. */
+    r->next_restart = after_ms(
+        LEAST_UPTIME_MS + (int64_t)history_chance(&r->seed, MORE_UPTIME_MS));
+}
+
 static void strike(run *r, seat *at, ailment what)
 {
     switch (what) {
@@ -266,7 +288,7 @@ static void strike(run *r, seat *at, ailment what)
         srv_pause(r->server);
         break;
     case SERVER_KILLED:
-        srv_restart(r->server);
+        restart_server(r);
         break;
     case WORKER_STOPPED:
         stop_worker(at);
@@ -370,6 +392,10 @@ static void rage(run *r, int64_t milliseconds)
     while (history_now() < until) {
         (void)nanosleep(&tick, NULL);
         end_faults(r, history_now());
+        if (r->emptied && history_now() >= r->next_restart) {
+            r->faults[SERVER_KILLED]++;
+            restart_server(r);
+        }
         if (!r->calm && history_chance(&r->seed, 12) == 0) {
             begin_fault(r);
         }
@@ -406,10 +432,11 @@ static void begin(run *r)
 {
     static const char *const extra[] = {"--appendonly", "yes", "--appendfsync",
                                         "always", NULL};
-    r->server = srv_start(extra);
+    r->server = srv_start(r->emptied ? NULL : extra);
     (void)snprintf(r->locks, sizeof(r->locks), "%u",
                    1 + (unsigned)history_chance(&r->seed, MOST_LOCKS));
     history_note("lease %d", LEASE_MS);
+    r->next_restart = after_ms(LEASE_MS);
     for (int i = 0; i < PROCESSES; i++) {
         take_seat(r, i);
     }
@@ -455,6 +482,7 @@ static void end(run *r)
     hf_client_options options = test_patient();
     options.poll_cap_ms = 200;
     hf_client *client = test_client(srv_url(r->server), &options);
+    history_line(history_now(), HISTORY_NO_LOCK, 0, "connected");
     for (int i = 0; i < atoi(r->locks); i++) {
         take_once_more(r, client, names[i]);
     }
@@ -483,8 +511,10 @@ int main(int argc, char **argv)
     r.program = argv[1];
     r.file = argv[2];
     r.seed = strtoull(argv[3], NULL, 10);
-    r.calm = strcmp(argv[5], "calm") == 0;
-    r.overtaken = strcmp(argv[5], "overtaken") == 0;
+    r.mode = argv[5];
+    r.calm = strcmp(r.mode, "calm") == 0;
+    r.overtaken = strcmp(r.mode, "overtaken") == 0;
+    r.emptied = strcmp(r.mode, "emptied") == 0;
     history_open(r.file, 0);
     begin(&r);
     rage(&r, atoi(argv[4]));

@@ -1,7 +1,9 @@
 /* One process of a history: threads that each act as two owners, on few locks,
  * at random, until SIGTERM.
  *
- *     history_worker URL FILE PROCESS SEED THREADS LOCKS LEASE calm|wild */
+ *     history_worker URL FILE PROCESS SEED THREADS LOCKS LEASE MODE
+ *
+ * MODE is that of the run. */
 #include "history/history.h"
 #include "holdfast/holdfast.h"
 #include "support/locks.h"
@@ -54,6 +56,7 @@ typedef struct worker {
 static hf_client *client;
 static atomic_bool stop;
 static bool calm;
+static bool emptied;
 static int lock_count;
 static int64_t watchdog_ms;
 static const char *const names[MOST_LOCKS] = {"a", "b", "c", "d"};
@@ -155,10 +158,11 @@ static int64_t choose_wait(worker *w)
     if (calm) {
         return has_leases(w) || history_chance(&w->seed, 2) ? 0 : TEST_LIMIT_MS;
     }
+    /* Where there are quarantines, some wait longer than these. */
+    uint64_t most = has_leases(w) ? 20 : emptied ? 500 : 150;
     return history_chance(&w->seed, 2)
                ? 0
-               : 5 + (int64_t)history_chance(&w->seed,
-                                             has_leases(w) ? 20 : 150);
+               : 5 + (int64_t)history_chance(&w->seed, most);
 }
 
 static void acquire(worker *w, owner *o, place *at)
@@ -406,12 +410,14 @@ static void open_client(const char *url)
     options.command_timeout_ms = calm ? TEST_LIMIT_MS : 300;
     options.connect_timeout_ms = calm ? TEST_LIMIT_MS : 300;
     options.poll_cap_ms = 200;
-    /* The server syncs before it answers: a restart forgets nothing. */
-    options.restart_quarantine_ms = -1;
+    /* Otherwise the server syncs before it answers: a restart forgets
+     * nothing. */
+    options.restart_quarantine_ms = emptied ? 0 : -1;
     int64_t deadline = test_now_ms() + TEST_LIMIT_MS;
     while (!atomic_load(&stop) && test_pause(deadline)) {
         client = hf_client_open(url, &options, &err);
         if (client) {
+            history_line(history_now(), HISTORY_NO_LOCK, 0, "connected");
             return;
         }
     }
@@ -453,6 +459,7 @@ int main(int argc, char **argv)
     lock_count = atoi(argv[6]);
     watchdog_ms = atoi(argv[7]);
     calm = strcmp(argv[8], "calm") == 0;
+    emptied = strcmp(argv[8], "emptied") == 0;
     must(threads <= MOST_THREADS && lock_count <= MOST_LOCKS);
     open_client(argv[1]);
     for (unsigned i = 0; client && i < threads; i++) {

@@ -14,6 +14,8 @@ const (
 	// How long an unclear outcome may show.
 	unclear = 5000 * millisecond
 	lapsed  = 3000 * millisecond
+	// How long a restart may go unnoticed.
+	unnoticed = 3000 * millisecond
 )
 
 type objection struct {
@@ -59,11 +61,12 @@ func (l *lock) plain() []string {
 		if k.returned() && k.giving.begin > k.firstLost {
 			found = append(found, k.name+" is released after it was lost")
 		}
-		if k.firstLost < k.lossHeard && !l.forcedBy(k, k.firstLost) {
+		if k.firstLost < k.lossHeard && !l.forcedBy(k, k.firstLost) &&
+			!l.server.restartedWithin(k.grant.begin, k.firstLost) {
 			found = append(found, k.name+" is lost before its time")
 		}
 		if l.revived(k) {
-			found = append(found, k.name+" is renewed after it was forced away")
+			found = append(found, k.name+" is renewed after it was taken away")
 		}
 	}
 	for _, c := range l.calls {
@@ -97,8 +100,14 @@ func (l *lock) forcedBy(k *lease, at int64) bool {
 }
 
 // revived: renewed by a request that was sent after a forced release had
-// returned.
+// returned, or after the server had lost its memory.
 func (l *lock) revived(k *lease) bool {
+	for _, r := range l.server.restarts {
+		if k.grant.end < r.begin && r.end < never &&
+			k.believed > r.end+l.longest {
+			return true
+		}
+	}
 	for _, c := range l.calls {
 		if c.what == "force" && c.answer == "forced" && c.words[0] == "1" &&
 			k.grant.end < c.begin && k.believed > c.end+l.longest {
@@ -116,7 +125,8 @@ func (l *lock) owns(c *call) bool {
 func (l *lock) surelyHeld(c *call) bool {
 	for _, k := range l.order {
 		if k.grant.owner == c.owner && k.giving == nil && k.firstLost == never &&
-			k.grant.end < c.begin && k.believed > c.end {
+			k.grant.end < c.begin && k.believed > c.end &&
+			!l.server.restartedWithin(k.grant.begin, c.end) {
 			return true
 		}
 	}
@@ -129,12 +139,13 @@ func (l *lock) surelyHeld(c *call) bool {
 // lease that was not given back for certain: any time from when its holder
 // could no longer act.
 type step struct {
-	what  string // acquire, release, lapse, count, force, refused
+	what  string // acquire, release, lapse, count, force, refused, restart
 	owner string
 	lease string
-	value int // of count and force
-	slack int // by how much count may say more
-	loose bool
+	value int  // of count and force; of restart, which one
+	slack int  // by how much count may say more
+	fresh int  // of acquire: so many restarts were before its client was
+	loose bool // of force and release: may find something, or nothing
 }
 
 func (l *lock) operations() []porcupine.Operation {
@@ -147,6 +158,9 @@ func (l *lock) operations() []porcupine.Operation {
 		if matters {
 			add(c.begin, c.end, s)
 		}
+	}
+	for i, r := range l.server.restarts {
+		add(r.begin, r.end, step{what: "restart", value: i})
 	}
 	for _, k := range l.order {
 		if !k.returned() {
@@ -172,8 +186,11 @@ func (l *lock) stepOf(c *call) (step, bool) {
 	switch c.answer {
 	case "granted":
 		s.lease = c.words[0]
+		s.fresh = l.server.unknownTo(strings.Split(c.owner, ".")[0])
 	case "released":
 		s.lease = c.words[0]
+		// Perhaps it was said first to a server that was no more.
+		s.loose = l.server.restartedWithin(c.begin-unnoticed, c.end)
 		return s, l.owns(c)
 	case "counted":
 		s.value, _ = strconv.Atoi(c.words[0])
@@ -183,7 +200,8 @@ func (l *lock) stepOf(c *call) (step, bool) {
 		s.loose = l.anotherMayHold(c, "")
 	case "refused":
 		s.what = "refused"
-		return s, !l.anotherMayHold(c, c.owner)
+		return s, !l.anotherMayHold(c, c.owner) &&
+			!l.server.restartedWithin(c.begin-unnoticed-l.longest, c.end)
 	default:
 		s.value = -1
 		return s, c.what == "force"
@@ -247,11 +265,14 @@ func (l *lock) anotherMayHold(asked *call, owner string) bool {
 
 // state is what the server lists: one owner's leases, and those that a forced
 // release took away from owners who have not ended them yet. Lists of names, each
-// with a comma behind it.
+// with a comma behind it. What a restart took away is listed as the restart's
+// number, the owner and the name, with slashes between: it still keeps all others
+// off, but who connected only after that restart.
 type state struct {
-	owner  string
-	leases string
-	forced string
+	owner     string
+	leases    string
+	forced    string
+	forgotten string
 }
 
 func has(list, name string) bool {
@@ -260,6 +281,29 @@ func has(list, name string) bool {
 
 func without(list, name string) string {
 	return strings.Replace(","+list, ","+name+",", ",", 1)[1:]
+}
+
+// barred: whether a lease that a restart took from another, and that has not
+// ended yet, forbids this acquisition.
+func (s state) barred(in step) bool {
+	for _, entry := range split(s.forgotten) {
+		parts := strings.Split(entry, "/")
+		which, _ := strconv.Atoi(parts[0])
+		if parts[1] != in.owner && which >= in.fresh {
+			return true
+		}
+	}
+	return false
+}
+
+// entryOf is a lease as it stands among the forgotten; "" if it does not.
+func (s state) entryOf(name string) string {
+	for _, entry := range split(s.forgotten) {
+		if strings.HasSuffix(entry, "/"+name) {
+			return entry
+		}
+	}
+	return ""
 }
 
 func (s state) remove(name string) state {
@@ -280,7 +324,7 @@ var model = porcupine.Model{
 func next(s state, in step) (bool, state) {
 	switch in.what {
 	case "acquire":
-		if s.owner != "" && s.owner != in.owner {
+		if s.owner != "" && s.owner != in.owner || s.barred(in) {
 			return false, s
 		}
 		s.owner = in.owner
@@ -289,6 +333,10 @@ func next(s state, in step) (bool, state) {
 	case "release", "lapse":
 		if has(s.leases, in.lease) {
 			return true, s.remove(in.lease)
+		}
+		if entry := s.entryOf(in.lease); entry != "" {
+			s.forgotten = without(s.forgotten, entry)
+			return in.what == "lapse" || in.loose, s
 		}
 		gone := has(s.forced, in.lease)
 		s.forced = without(s.forced, in.lease)
@@ -301,6 +349,8 @@ func next(s state, in step) (bool, state) {
 		return holds <= in.value && in.value <= holds+in.slack, s
 	case "refused":
 		return s.owner != "" && s.owner != in.owner, s
+	case "restart":
+		return true, forget(s, in.value)
 	}
 	return force(s, in)
 }
@@ -311,13 +361,28 @@ func force(s state, in step) (bool, state) {
 		in.value == 1 && s.owner == "" && !in.loose {
 		return false, s
 	}
-	return true, state{forced: sorted(s.forced + s.leases)}
+	return true, state{forced: sorted(s.forced + s.leases),
+		forgotten: s.forgotten}
+}
+
+// forget is a restart.
+func forget(s state, which int) state {
+	after := state{forced: s.forced, forgotten: s.forgotten}
+	for _, name := range split(s.leases) {
+		after.forgotten += strconv.Itoa(which) + "/" + s.owner + "/" + name + ","
+	}
+	after.forgotten = sorted(after.forgotten)
+	return after
+}
+
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 // Equal states must be written equally.
 func sorted(list string) string {
-	all := strings.Split(strings.TrimSuffix(list, ","), ",")
-	if list == "" {
+	all := split(list)
+	if len(all) == 0 {
 		return ""
 	}
 	sort.Strings(all)

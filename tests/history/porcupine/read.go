@@ -44,7 +44,20 @@ type lease struct {
 	lossHeard int64 // what was believed at that time
 }
 
+// A restart is a time at which the server lost its memory.
+type restart struct {
+	begin, end int64 // end: never, as long as it is under way
+}
+
+// server is what befalls all locks.
+type server struct {
+	restarts  []*restart          // one after the other
+	current   map[string]*restart // by process and number, while under way
+	connected map[string]int64    // processes, since when
+}
+
 type lock struct {
+	server  *server
 	name    string
 	calls   []*call
 	leases  map[string]*lease
@@ -56,6 +69,7 @@ type lock struct {
 func readHistory(from io.Reader) (map[string]*lock, error) {
 	locks := map[string]*lock{}
 	pending := map[string]*call{}
+	s := &server{current: map[string]*restart{}, connected: map[string]int64{}}
 	var longest int64
 	scanner := bufio.NewScanner(from)
 	for scanner.Scan() {
@@ -74,9 +88,15 @@ func readHistory(from io.Reader) (map[string]*lock, error) {
 		if err != nil {
 			return nil, err
 		}
+		if words[3] == "-" {
+			if err = s.take(at, words); err != nil {
+				return nil, fmt.Errorf("%v: %s", err, text)
+			}
+			continue
+		}
 		l := locks[words[3]]
 		if l == nil {
-			l = &lock{name: words[3], leases: map[string]*lease{}}
+			l = &lock{server: s, name: words[3], leases: map[string]*lease{}}
 			locks[words[3]] = l
 		}
 		if words[4] == "0" {
@@ -100,6 +120,50 @@ func readHistory(from io.Reader) (map[string]*lock, error) {
 		locks[lockOf(locks, c)].giveAll(c)
 	}
 	return locks, scanner.Err()
+}
+
+// take notes what is no lock's.
+func (s *server) take(at int64, words []string) error {
+	key := words[1] + " " + words[4]
+	switch {
+	case len(words) != 6:
+		return fmt.Errorf("too many words")
+	case words[5] == "connected":
+		if _, known := s.connected[words[1]]; !known {
+			s.connected[words[1]] = at
+		}
+	case words[5] == "restart":
+		r := &restart{begin: at, end: never}
+		s.current[key] = r
+		s.restarts = append(s.restarts, r)
+	case words[5] == "restarted" && s.current[key] != nil:
+		s.current[key].end = at
+		delete(s.current, key)
+	default:
+		return fmt.Errorf("nothing that befalls a server")
+	}
+	return nil
+}
+
+// unknownTo counts the restarts that a process knows nothing of, for it was not
+// connected before.
+func (s *server) unknownTo(process string) int {
+	since, known := s.connected[process]
+	count := 0
+	for known && count < len(s.restarts) && s.restarts[count].begin < since {
+		count++
+	}
+	return count
+}
+
+// restartedWithin: whether a restart was under way at some time of those.
+func (s *server) restartedWithin(begin, end int64) bool {
+	for _, r := range s.restarts {
+		if r.begin <= end && r.end >= begin {
+			return true
+		}
+	}
+	return false
 }
 
 func milliseconds(word string) int64 {
