@@ -31,3 +31,7 @@ holdfast_test(NAME test_net_half_open LABEL fault
     SOURCES fault/test_net_half_open.c fault/fault.c)
 holdfast_test(NAME test_os_starvation LABEL fault SERIAL # fills the machine
     SOURCES fault/test_os_starvation.c fault/fault.c)
+holdfast_test(NAME test_left_socket LABEL fault
+    SOURCES fault/test_left_socket.c fault/fault.c)
+holdfast_test(NAME test_left_alarm LABEL fault
+    SOURCES fault/test_left_alarm.c fault/fault.c)

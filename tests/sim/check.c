@@ -7,7 +7,9 @@
 
 #define LOSSES 128
 /* A loss is told so soon after the deadline. */
-#define TOLD_WITHIN (50 * SIM_MS)
+#define TOLD_WITHIN (5 * SIM_MS)
+/* What is due by time is done so soon after, however busy the threads are. */
+#define TIMER_WITHIN SIM_MS
 #define END_WITHIN (600 * SIM_SECOND)
 
 /* What the server knew of a lock may have gone. */
@@ -20,6 +22,8 @@ typedef struct loss {
 
 static loss losses[LOSSES];
 static unsigned loss_count;
+/* Since when a process' keeper sleeps over a loss; 0: it does not. */
+static int64_t overslept_since[SIM_PROCESSES];
 
 /* --------------------------------------------------- what was taken from whom
  */
@@ -36,9 +40,10 @@ static void note_loss(unsigned lock, int64_t at, bool quarantine)
         const sim_actor *actor = world.processes[i].actor;
         if (actor && actor->client) {
             int64_t longest = actor->client->book.longest;
-            made->waits[i] = actor->quarantine < 0   ? 0
-                             : actor->quarantine > 0 ? actor->quarantine
-                                                     : longest;
+            bool knew = actor->client->commands.connects > 0;
+            made->waits[i] = actor->quarantine < 0 || !knew ? 0
+                             : actor->quarantine > 0        ? actor->quarantine
+                                                            : longest;
         }
     }
 }
@@ -255,6 +260,47 @@ static void check_told(const sim_actor *actor, sim_record *record)
     }
 }
 
+/* A loss that the client has noted down, or could have. */
+static bool has_loss_to_tell(const hf_client *client, int64_t now)
+{
+    const hf__hold *hold = client->book.holds;
+    for (; hold; hold = hold->hh.next) {
+        for (hf__list *n = hold->leases.next; n != &hold->leases; n = n->next) {
+            if (now >= HF__CONTAINER(n, hf__lease, node)->deadline) {
+                return true;
+            }
+        }
+    }
+    return !hf__list_empty(&client->book.lost);
+}
+
+/* Nobody has woken it, and nobody is about to: that is done before the mutex
+ * is given up. */
+static bool keeper_sleeps(const hf_client *client)
+{
+    const sim_thread *keeper = (const sim_thread *)(uintptr_t)client->keeper;
+    return client->keeper_runs && !client->mutex.holder &&
+           keeper->state == SIM_BLOCKED && keeper->polled;
+}
+
+/* However soon something else wakes the keeper: to sleep is late already. */
+static void check_keeper(const sim_actor *actor)
+{
+    int64_t *since = &overslept_since[actor->process->number];
+    if (!keeper_sleeps(actor->client) ||
+        !has_loss_to_tell(actor->client,
+                          sim_local(actor->process, world.now))) {
+        *since = 0;
+    } else if (*since == 0) {
+        *since = world.now;
+    } else if (world.now > *since + TIMER_WITHIN) {
+        sim_violation("LostIsTimely",
+                      "the keeper of p%u sleeps since %.6f s, although a loss "
+                      "is to be told",
+                      actor->process->number, (double)*since / 1e9);
+    }
+}
+
 /* With these faults an attempt to connect may take its whole time-out. */
 static bool may_be_slow(void)
 {
@@ -367,6 +413,7 @@ static void check_actor(sim_actor *actor, holders *all)
     for (unsigned i = 0; i < actor->process->thread_count; i++) {
         check_waiting(actor, &actor->waiting[i]);
     }
+    check_keeper(actor);
     int64_t quarantine = actor->client->book.quarantined_until;
     world.totals.counts[SIM_QUARANTINED] +=
         quarantine > sim_local(actor->process, world.now);
