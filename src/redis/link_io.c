@@ -318,7 +318,7 @@ void hf__link_check_idle(hf__link *link)
         return;
     }
     ssize_t n = hf__peek(link->fd);
-    if (n > 0) {
+    if (n > 0 && !link->hooks.on_message) { /* a subscriber's is spoken to */
         unasked(link);
     } else if (n == HF__IO_BROKEN) {
         lost_connection(link, errno);

@@ -118,6 +118,41 @@ static void test_unsent_goes_over_the_next_connection(void **state)
     free(text);
 }
 
+static atomic_int messages;
+
+static void hear(void *ctx, hf__slice channel, hf__slice payload)
+{
+    (void)ctx;
+    (void)channel;
+    (void)payload;
+    (void)atomic_fetch_add(&messages, 1);
+}
+
+/* A subscriber's link is spoken to unasked: what has come while nobody read is
+ * heard with the next reply. */
+static void test_message_while_idle(void **state)
+{
+    fixture *f = *state;
+    hf__call call;
+    hf__request request = {.call = &call};
+    const hf__link_hooks hooks = {.wake_keeper = no_keeper, .on_message = hear};
+    f->link.hooks = hooks;
+    hf__call_begin(&call, NULL);
+    hf__call_add(&call, HF__LITERAL("SUBSCRIBE"));
+    hf__call_add(&call, HF__LITERAL("news"));
+    hf__link_submit(&f->link, &request, hf__thread_self());
+    assert_true(wait_for(f, &request));
+    assert_true(srv_cmd_is(f->server, "1", "PUBLISH news 0"));
+    become_idle(f);
+    assert_int_equal(hf__peek(f->link.fd), 1);
+    request = (hf__request){.call = &call};
+    hf__link_submit(&f->link, &request, hf__thread_self());
+    assert_true(wait_for(f, &request));
+    assert_int_equal(request.outcome, HF__REPLIED);
+    assert_int_equal(atomic_load(&messages), 1);
+    assert_int_equal(f->link.connects, 1);
+}
+
 /* No next connection can be had: then it was certainly not sent. */
 static void test_unsent_without_a_server(void **state)
 {
@@ -318,6 +353,7 @@ int main(void)
 #define LINK_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     static const struct CMUnitTest tests[] = {
         LINK_TEST(test_unsent_goes_over_the_next_connection),
+        LINK_TEST(test_message_while_idle),
         LINK_TEST(test_unsent_without_a_server),
         LINK_TEST(test_closed),
         LINK_TEST(test_outdated),
