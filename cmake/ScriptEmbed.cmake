@@ -2,12 +2,27 @@
 #
 # Included, it defines
 #     holdfast_embed_scripts(OUTPUT.c FILE.lua...)
-# which makes OUTPUT.c anew at build time whenever a script changes; run by
-# `cmake -P` it is the generator. Bytes are written as character constants:
+# which makes OUTPUT.c anew at build time whenever a script changes, and
+#     holdfast_declare_scripts(OUTPUT.h FILE.lua...)
+# which makes the header that declares them; run by `cmake -P` it is the
+# generator. Bytes are written as character constants:
 # a string literal would run into C11's limit of 4095 characters.
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(holdfast_script_embed ${CMAKE_CURRENT_LIST_FILE})
+
+    function(holdfast_declare_scripts output)
+        set(code "/* Made by cmake/ScriptEmbed.cmake. */\n"
+            "#ifndef HF__KINDS_SCRIPTS_H\n#define HF__KINDS_SCRIPTS_H\n\n"
+            "#include \"base/script.h\"\n\n")
+        foreach(script IN LISTS ARGN)
+            cmake_path(GET script STEM name)
+            list(APPEND code "extern const hf__script hf__script_${name}\;\n")
+        endforeach()
+        list(APPEND code "\n#endif\n")
+        string(JOIN "" code ${code})
+        file(CONFIGURE OUTPUT ${output} CONTENT "${code}" @ONLY)
+    endfunction()
 
     function(holdfast_embed_scripts output)
         set(scripts ${ARGN})

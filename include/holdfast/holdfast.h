@@ -57,7 +57,8 @@ HF_API const char *hf_version(void);
     X(HF_EUNKNOWN, -12, "the outcome is unknown, the reply was lost")          \
     X(HF_EFORKED, -13, "handle inherited through fork")                        \
     X(HF_ECLOSED, -14, "the client is closed")                                 \
-    X(HF_ECONFIG, -15, "invalid configuration")
+    X(HF_ECONFIG, -15, "invalid configuration")                                \
+    X(HF_EHELD, -16, "held by this owner already")
 
 typedef enum hf_status {
 #define HF_STATUS_ENUM(name, number, text) name = number,
@@ -223,6 +224,69 @@ typedef struct hf_lease hf_lease;
 #define HF_NAME_MAX ((size_t)16 * 1024 * 1024) /**< bytes */
 #define HF_LEASE_MIN_MS INT64_C(20)
 #define HF_LEASE_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
+
+/** How a lock behaves. All but HF_KIND_SIMPLE and HF_KIND_PERMIT are hashes on
+ *  the server; REENTRANT, NON_REENTRANT, SPIN and FENCED of one name exclude
+ *  one another. docs/choosing.md compares them. Numbers never change. */
+typedef enum hf_kind {
+    /** An owner may take it again; Redisson RLock. */
+    HF_KIND_REENTRANT = 0,
+    /** A second acquisition by its owner is HF_EHELD; RNonReentrantLock. */
+    HF_KIND_NON_REENTRANT = 1,
+    /** Served in the order of arrival; Redisson RFairLock. */
+    HF_KIND_FAIR = 2,
+    HF_KIND_FAIR_NON_REENTRANT = 3,
+    /** Shared among readers; Redisson RReadWriteLock.readLock. */
+    HF_KIND_READ = 4,
+    /** Excludes readers and writers; its owner may read as well. */
+    HF_KIND_WRITE = 5,
+    /** Waiters ask again and again, without a subscription: for very many
+     *  locks; Redisson RedissonSpinLock. */
+    HF_KIND_SPIN = 6,
+    /** Each grant has a larger token than all before; RFencedLock. */
+    HF_KIND_FENCED = 7,
+    /** A string set by SET NX PX, not reentrant; its waiters ask again and
+     *  again. Redis manual "Distributed locks". */
+    HF_KIND_SIMPLE = 8,
+    /** One of the permits of an expirable semaphore, for the time of a lease;
+     *  RPermitExpirableSemaphore. Owners do not matter. */
+    HF_KIND_PERMIT = 9
+} hf_kind;
+
+/** Zero means default in every field. */
+typedef struct hf_lock_options {
+    size_t struct_size; /**< set by HF_LOCK_OPTIONS_INIT */
+    hf_kind kind;       /**< default HF_KIND_REENTRANT */
+    /** Fair kinds: how long a waiter without a time-out of its own is believed
+     *  to live after its last sign of life; default 300000. Source: Redisson's
+     *  fairLockWaitTimeout. */
+    int64_t fair_wait_ms;
+    /** Fenced: how long the counter of tokens outlives the last grant; default
+     *  for ever. */
+    int64_t token_life_ms;
+    /** Spin and simple: time between two tries, doubled each time up to the
+     *  second, with jitter unless the two are equal. Default 1 and 128; for
+     *  simple locks 10 and 10. Source: Redisson LockOptions.BackOff. */
+    int64_t backoff_first_ms;
+    int64_t backoff_max_ms;
+    /** Read: give way to writers of holdfast that wait; default: do not. */
+    int prefer_writers;
+} hf_lock_options;
+
+#define HF_LOCK_OPTIONS_INIT                                                   \
+    {                                                                          \
+        sizeof(hf_lock_options), HF_KIND_REENTRANT, 0, 0, 0, 0, 0              \
+    }
+
+/** Opens a lock of any kind. No I/O.
+ *  @param[in] name     any bytes, `length` of them, as in hf_lock_open
+ *  @param[in] options  NULL: a reentrant lock
+ *  @return the lock, to be given to hf_lock_free; NULL on HF_EINVAL,
+ *          HF_ENOMEM, HF_EFORKED, HF_ECLOSED
+ *  Threads: any thread. Since: 0.1 */
+HF_API hf_lock *hf_lock_open_with(hf_client *client, const void *name,
+                                  size_t length, const hf_lock_options *options,
+                                  hf_error *err);
 
 /** Opens a reentrant lock. No I/O.
  *  @param[in] name  not empty, at most HF_NAME_MAX bytes; any bytes in the
@@ -394,6 +458,29 @@ HF_API hf_status hf_lease_release(hf_lease *lease, hf_error *err);
  *  NULL is allowed. */
 HF_API void hf_lease_free(hf_lease *lease);
 
+/** Lets go of a lease without giving it back: it stays held on the server for
+ *  lease_ms from now, and whoever is told its owner's id, another process for
+ *  instance, can go on with it by hf_lock_adopt. Here it counts as released.
+ *  To the server the two are the same owner; so it must have been acquired for
+ *  an hf_owner, which gets this lock no more (HF_EHELD).
+ *  @return HF_OK; HF_EINVAL for a thread's lease, for an owner that holds the
+ *          lock more than once, and for kinds without owners; HF_ELOST; another
+ *          error, after which the lease is what it was
+ *  Threads: any thread. Since: 0.1 */
+HF_API hf_status hf_lease_hand_over(hf_lease *lease, int64_t lease_ms,
+                                    hf_error *err);
+/** Goes on with what another process has handed over.
+ *  @param[in] owner_id  hf_lease_owner_id of the lease handed over
+ *  @param[in] options   lease_ms, max_hold_ms and on_lost count; NULL: the
+ *                       watchdog's lease
+ *  @param[out] lease    set on HF_OK, to be given to hf_lease_free; its token
+ *                       is 0
+ *  @return HF_ENOTHELD when that owner does not hold the lock
+ *  Threads: any thread. Since: 0.1 */
+HF_API hf_status hf_lock_adopt(hf_lock *lock, const char *owner_id,
+                               const hf_acquire_options *options,
+                               hf_lease **lease, hf_error *err);
+
 /* ------------------------------------------------------ embedded server */
 
 /** The private server of this user; see docs/architecture.md. */
@@ -416,6 +503,334 @@ HF_API hf_status hf_embedded_status(hf_embedded_info *info, hf_error *err);
 /** Ends the embedded server; what was locked there is free.
  *  @param[out] stopped  optional: non-zero if one was running */
 HF_API hf_status hf_embedded_stop(int *stopped, hf_error *err);
+
+/* ---------------------------------------------------------- conveniences */
+
+/** What hf_with_lock tells its function; lives until that returns. */
+typedef struct hf_with_context {
+    size_t struct_size; /**< of this version of the library */
+    int success;        /**< non-zero: the lock was acquired */
+    hf_status status;   /**< what came of the acquisition */
+    const char *key;    /**< the lock's name, or the first's of several; with a
+                             NUL behind */
+    size_t key_length;
+    const char *token; /**< the owner's id; NULL without success */
+    hf_lease *lease;   /**< NULL without success; free it not */
+} hf_with_context;
+
+typedef int (*hf_with_fn)(void *arg, const hf_with_context *context);
+
+/** Acquires a lock of any kind, calls fn, and releases what was acquired,
+ *  unless fn has done so. fn is called whatever came of the acquisition: it
+ *  looks at context->success before it acts, and at the lease while it does.
+ *
+ *  @param[in]  options   as for hf_lock_acquire_with; NULL: a single try
+ *  @param[out] returned  optional: what fn returned; untouched if it was not
+ *                        called, for want of a lock, an open client or memory
+ *  @return what came of the acquisition, if that failed; of the release
+ *          otherwise, such as HF_ELOST when the lease was lost meanwhile
+ *  Blocks: as hf_lock_acquire_with, fn and hf_lease_release.
+ *  Threads: any thread; fn runs in the caller's. Since: 0.1 */
+HF_API hf_status hf_with_lock(hf_lock *lock, const hf_acquire_options *options,
+                              hf_with_fn fn, void *arg, int *returned,
+                              hf_error *err);
+
+/** Releases a simple lock (HF_KIND_SIMPLE) by its token: for programs that hand
+ *  the token on, and for other clients' locks of the same make.
+ *
+ *  @param[in]  name    of the lock
+ *  @param[in]  token   as hf_lease_owner_id says it, or any other string that
+ *                      the key may hold
+ *  @param[out] result  optional: 1 released, 0 it is another's, -1 it is
+ *                      nobody's (released before, or its time was up)
+ *  @return HF_OK with each of these; HF_EUNKNOWN when the reply was lost: it
+ *          is not said again by itself, for by then the owner may have taken
+ *          the lock anew; HF_EWRONGTYPE when the key is no string
+ *  Threads: any thread; not from a callback. Since: 0.1 */
+HF_API hf_status hf_simple_release(hf_client *client, const char *name,
+                                   const char *token, int *result,
+                                   hf_error *err);
+
+/* ------------------------------------------------------------ semaphores */
+
+/** A number of permits that belong to nobody: who takes some gives some back,
+ *  or somebody else does. A permit whose holder dies is gone; HF_KIND_PERMIT
+ *  has permits that come back.
+ *  Source: Redisson RedissonSemaphore; state on the server is exactly its, but
+ *  for private records of what was done lately, which end by themselves. */
+typedef struct hf_semaphore hf_semaphore;
+
+/** Zero means default in every field. */
+typedef struct hf_semaphore_options {
+    size_t struct_size; /**< set by HF_SEMAPHORE_OPTIONS_INIT */
+    /** Non-zero: who waits with this option is served in the order of asking,
+     *  so that one who needs many permits is not overtaken for ever by those
+     *  who need few; a waiter that dies keeps the others waiting for some
+     *  seconds. Who asks without it, such as Redisson, knows nothing of
+     *  turns. */
+    int no_starvation;
+} hf_semaphore_options;
+
+#define HF_SEMAPHORE_OPTIONS_INIT                                              \
+    {                                                                          \
+        sizeof(hf_semaphore_options), 0                                        \
+    }
+
+/** Opens a semaphore. No I/O; hf_semaphore_set gives it its permits.
+ *  @param[in] name     any bytes, `length` of them, as in hf_lock_open
+ *  @param[in] options  optional
+ *  @return the semaphore, to be given to hf_semaphore_free; NULL on HF_EINVAL,
+ *          HF_ENOMEM, HF_EFORKED, HF_ECLOSED
+ *  Threads: any thread. Since: 0.1 */
+HF_API hf_semaphore *hf_semaphore_open(hf_client *client, const void *name,
+                                       size_t length,
+                                       const hf_semaphore_options *options,
+                                       hf_error *err);
+/** Frees the handle; nothing is given back. NULL is allowed. */
+HF_API void hf_semaphore_free(hf_semaphore *semaphore);
+
+/** Takes permits, all of them or none.
+ *  @param[in] permits  from 0, which always succeeds, to 2^31 - 1
+ *  @param[in] wait_ms  HF_WAIT_FOREVER, or 0 for a single try
+ *  @param[in] cancel   optional
+ *  @return HF_OK; HF_NOT_ACQUIRED; HF_CANCELLED; HF_EUNREACHABLE when the
+ *          server has not answered in that time; another error, after which
+ *          nothing is taken: what a lost reply may have granted is given back
+ *          in the background
+ *  Blocks: until granted or the time-out. Threads: any thread; not from a
+ *  callback. Source: RedissonSemaphore.acquire, tryAcquire */
+HF_API hf_status hf_semaphore_acquire(hf_semaphore *semaphore, int64_t permits,
+                                      int64_t wait_ms, hf_cancel *cancel,
+                                      hf_error *err);
+/** hf_semaphore_acquire with wait 0. */
+HF_API hf_status hf_semaphore_try(hf_semaphore *semaphore, int64_t permits,
+                                  hf_error *err);
+
+/** Gives permits back, whoever took them, and wakes those who wait.
+ *  @param[in] permits  from 0 to 2^31 - 1
+ *  @return HF_OK; HF_EUNKNOWN when the server's reply was lost, and could not
+ *          be had over a second connection either: say it again, and there may
+ *          be too many
+ *  Threads: any thread. Source: RedissonSemaphore.release */
+HF_API hf_status hf_semaphore_release(hf_semaphore *semaphore, int64_t permits,
+                                      hf_error *err);
+/** The same, but nothing is given to a semaphore that is not there (deleted,
+ *  or its life is over).
+ *  @param[out] released  optional: non-zero if it was there */
+HF_API hf_status hf_semaphore_release_if_exists(hf_semaphore *semaphore,
+                                                int64_t permits, int *released,
+                                                hf_error *err);
+/** Makes the semaphore with so many permits, unless there is one.
+ *  @param[in]  lifetime_ms  0: for ever
+ *  @param[out] set          optional: non-zero if it was made
+ *  Source: RedissonSemaphore.trySetPermits */
+HF_API hf_status hf_semaphore_set(hf_semaphore *semaphore, int64_t permits,
+                                  int64_t lifetime_ms, int *set, hf_error *err);
+/** Changes how many there are, by a number that may be below 0; its end stays
+ *  what it was. Source: RedissonSemaphore.addPermits */
+HF_API hf_status hf_semaphore_add(hf_semaphore *semaphore, int64_t permits,
+                                  hf_error *err);
+/** Takes all there are; the semaphore's end stays what it was.
+ *  @param[out] drained  optional: how many that were
+ *  Source: RedissonSemaphore.drainPermits */
+HF_API hf_status hf_semaphore_drain(hf_semaphore *semaphore, int64_t *drained,
+                                    hf_error *err);
+/** @param[out] available  how many there are; 0 if there is no semaphore */
+HF_API hf_status hf_semaphore_available(hf_semaphore *semaphore,
+                                        int64_t *available, hf_error *err);
+
+/* ---------------------------------------------------- permits for a time */
+
+/** For locks opened with HF_KIND_PERMIT; HF_EINVAL for others. One permit is
+ *  had by hf_lock_acquire, for as long as its lease is held, and given back by
+ *  hf_lease_release; hf_lease_owner_id is its id, as Redisson shows it. The
+ *  outcome HF_EUNKNOWN is that of hf_semaphore_release.
+ *  Source: Redisson RedissonPermitExpirableSemaphore. */
+
+/** Makes so many permits, unless there are some.
+ *  @param[out] set  optional: non-zero if they were made */
+HF_API hf_status hf_permits_try_set(hf_lock *lock, int64_t permits, int *set,
+                                    hf_error *err);
+/** Sets how many there are in all, those that are held included: fewer than
+ *  none may then be available. */
+HF_API hf_status hf_permits_set(hf_lock *lock, int64_t permits, hf_error *err);
+/** Changes how many there are, by a number that may be below 0. */
+HF_API hf_status hf_permits_add(hf_lock *lock, int64_t permits, hf_error *err);
+/** @param[out] available  how many are to be had */
+HF_API hf_status hf_permits_available(hf_lock *lock, int64_t *available,
+                                      hf_error *err);
+/** @param[out] acquired  how many are held */
+HF_API hf_status hf_permits_acquired(hf_lock *lock, int64_t *acquired,
+                                     hf_error *err);
+/** @param[out] total  how many there are, held or not */
+HF_API hf_status hf_permits_total(hf_lock *lock, int64_t *total, hf_error *err);
+
+/* --------------------------------------------------------------- latches */
+
+/** A count that goes down to none; who waits for that goes on then.
+ *  Source: Redisson RedissonCountDownLatch; state on the server is exactly its,
+ *  but for private records, which end by themselves. */
+typedef struct hf_latch hf_latch;
+
+/** Opens a latch. No I/O; hf_latch_set gives it its count.
+ *  @return the latch, to be given to hf_latch_free; NULL on HF_EINVAL,
+ *          HF_ENOMEM, HF_EFORKED, HF_ECLOSED
+ *  Threads: any thread. Since: 0.1 */
+HF_API hf_latch *hf_latch_open(hf_client *client, const void *name,
+                               size_t length, hf_error *err);
+/** NULL is allowed. */
+HF_API void hf_latch_free(hf_latch *latch);
+
+/** Makes the latch with a count, unless there is one.
+ *  @param[in]  count        from 0 to 2^31 - 1
+ *  @param[in]  lifetime_ms  0: for ever
+ *  @param[out] set          optional: non-zero if it was made
+ *  Source: RedissonCountDownLatch.trySetCount */
+HF_API hf_status hf_latch_set(hf_latch *latch, int64_t count,
+                              int64_t lifetime_ms, int *set, hf_error *err);
+/** Counts down by so many, and wakes those who wait when nothing is left.
+ *  Without effect on a latch that is not there.
+ *  @param[in]  by    at least 1
+ *  @param[out] left  optional
+ *  @return HF_OK; HF_EUNKNOWN as in hf_semaphore_release
+ *  Source: RedissonCountDownLatch.countDown */
+HF_API hf_status hf_latch_count_down(hf_latch *latch, int64_t by, int64_t *left,
+                                     hf_error *err);
+/** Waits until the count is none, or there is no latch.
+ *  @param[in] wait_ms  HF_WAIT_FOREVER, or 0 to look once
+ *  @param[in] cancel   optional
+ *  @return HF_OK; HF_NOT_ACQUIRED when the time is over; HF_CANCELLED;
+ *          HF_EUNREACHABLE; another error
+ *  Blocks: until then. Threads: any thread; not from a callback.
+ *  Source: RedissonCountDownLatch.await */
+HF_API hf_status hf_latch_await(hf_latch *latch, int64_t wait_ms,
+                                hf_cancel *cancel, hf_error *err);
+/** @param[out] count  what is left; 0 if there is no latch */
+HF_API hf_status hf_latch_count(hf_latch *latch, int64_t *count, hf_error *err);
+/** Deletes the latch, and lets those who wait go on.
+ *  @param[out] deleted  optional: non-zero if there was one
+ *  Source: RedissonCountDownLatch.delete */
+HF_API hf_status hf_latch_delete(hf_latch *latch, int *deleted, hf_error *err);
+
+/* ------------------------------------------------------------- inspecting */
+
+/** What a name is, as far as its state on the server tells. */
+typedef enum hf_shape {
+    HF_SHAPE_NONE = 0, /**< nothing, or a plain lock that is free */
+    /** Reentrant, non-reentrant or spin; also a fair lock without waiters. */
+    HF_SHAPE_LOCK = 1,
+    HF_SHAPE_FAIR = 2,   /**< somebody waits in its queue */
+    HF_SHAPE_FENCED = 3, /**< it has given out tokens */
+    HF_SHAPE_READ = 4,   /**< a read/write lock that readers have */
+    HF_SHAPE_WRITE = 5,  /**< one that a writer has, who may read as well */
+    HF_SHAPE_SIMPLE = 6, /**< a string, whose value is the owner's token */
+    /** A number: a semaphore, permits of which none is held, or a latch. */
+    HF_SHAPE_COUNTER = 7,
+    HF_SHAPE_PERMITS = 8 /**< permits of which some were had for a time */
+} hf_shape;
+
+/** One who has a lock, or waits for it. */
+typedef struct hf_party {
+    const char *id;   /**< bytes as they stand on the server, with a NUL behind;
+                           a permit's as Redisson shows it, in 32 digits; a
+                           writer's ends in ":write" */
+    size_t id_length;
+    int64_t count; /**< hold count; 0 for one who waits */
+    /** Until the hold ends unless renewed, or the waiter is believed to be
+     *  dead: 0 it has ended, -1 without an end or not known. */
+    int64_t remaining_ms;
+} hf_party;
+
+/** What stands on the server under a name. */
+typedef struct hf_inspection {
+    size_t struct_size; /**< of this version of the library */
+    const char *name;   /**< bytes, with a NUL behind */
+    size_t name_length;
+    hf_shape shape;
+    int locked;           /**< somebody has it; 0 for a counter */
+    int64_t remaining_ms; /**< of the key, as hf_lock_remaining_ms */
+    uint64_t token;       /**< the latest fencing token; 0 for none */
+    int64_t number;       /**< of a counter; of permits, how many are to be
+                               had; else 0 */
+    const hf_party *holders;
+    size_t holder_count;
+    /** In the order in which they will be served: of a fair lock all; of a
+     *  read/write lock the latest writer; of a semaphore those who wait by
+     *  no_starvation. Others leave no trace on the server. */
+    const hf_party *waiters;
+    size_t waiter_count;
+} hf_inspection;
+
+/** What it points to lives until it returns. Return non-zero to stop. No lock
+ *  of the library is held. */
+typedef int (*hf_inspect_fn)(void *arg, const hf_inspection *seen);
+
+/** Hands what stands under a name, of whatever kind, to fn; changes nothing.
+ *  Needs the rights to EVALSHA and EVAL; of what belongs to a name, but
+ *  may not be read, nothing is told.
+ *  @param[in] name  any bytes, `length` of them, as in hf_lock_open
+ *  @return HF_OK after fn was called, once; HF_EWRONGTYPE when the key is of
+ *          no kind of lock or synchronizer
+ *  Blocks: one round trip. Threads: any thread; not from a callback.
+ *  Since: 0.1 */
+HF_API hf_status hf_inspect(hf_client *client, const void *name, size_t length,
+                            hf_inspect_fn fn, void *arg, hf_error *err);
+/** The same of all names that match a glob pattern (NULL: all), by SCAN; one
+ *  may be missed or seen late if it comes or goes meanwhile, none is handed
+ *  out twice. Any number is a counter, and any other short string a simple
+ *  lock: whose they are, only their owner knows.
+ *  @return HF_EPERM when there is nothing that the user may read, but something
+ *          that it may not */
+HF_API hf_status hf_inspect_all(hf_client *client, const char *glob,
+                                hf_inspect_fn fn, void *arg, hf_error *err);
+
+/* ------------------------------------------------- several locks as one */
+
+/** Opens several locks as one, which is had with all of them or not at all.
+ *  They may be of any kinds, and of any clients and servers. No I/O.
+ *
+ *  What hf_lock_acquire and its like yield is one lease:
+ *  - its state is the worst of its members'; its remaining time, the smallest;
+ *  - it is lost when any of them is: on_lost is called once, and those that
+ *    still live are given back;
+ *  - hf_lease_release gives all of them back, even if one fails, and returns
+ *    the worst outcome: HF_ELOST before other errors, HF_EUNKNOWN last;
+ *  - its token is 0, for hf_multi_token has each member's; its owner's id is
+ *    that of the first lock given.
+ *
+ *  To acquire them: nothing is held while one of them is waited for. So it can
+ *  be part of no deadlock, neither with other locks of this make, nor with
+ *  single ones, nor with Redisson's RedissonMultiLock, in whatever order they
+ *  are taken. In return who wants many may be overtaken by those who want one.
+ *  A member of a fair kind keeps its place in the queue only until it is
+ *  granted: if another one is not to be had then, it asks for a new place. With
+ *  lease_ms or max_hold_ms at least half of that is left of each member when
+ *  the last one is granted. HF_EHELD is returned for all if it is for one.
+ *
+ *  hf_lock_release finds the lease by its locks, whichever handle they were
+ *  acquired by. hf_lock_force_release ends all of them; hf_lock_is_locked is
+ *  non-zero if any is locked, hf_lock_is_held_by if all are held;
+ *  hf_lock_hold_count and hf_lock_remaining_ms are the smallest, the latter of
+ *  those that are locked. An explicit owner is of any of their clients.
+ *  hf_lock_inspect, the hf_permits_* functions, handing over and adopting are
+ *  for single locks.
+ *
+ *  @param[in] locks  `count` of them; they may be freed before the result. One
+ *                    that is several itself stands for its members. A name that
+ *                    is given twice for one server is HF_EINVAL.
+ *  @return the lock, to be given to hf_lock_free; NULL on HF_EINVAL, HF_ENOMEM,
+ *          HF_EFORKED, HF_ECLOSED
+ *  Threads: any thread. Since: 0.1
+ *  Source: Redisson RedissonMultiLock, each of whose locks may be one here and
+ *  the other way round */
+HF_API hf_lock *hf_multi_open(hf_lock *const *locks, size_t count,
+                              hf_error *err);
+
+/** @param[in] index  of the lock, as given to hf_multi_open
+ *  @return the fencing token of one member of a lease of several; 0 for kinds
+ *          without, and beyond the last. For a single lock's lease index 0 is
+ *          hf_lease_token. Threads: any thread; safe inside callbacks. */
+HF_API uint64_t hf_multi_token(const hf_lease *lease, size_t index);
 
 #ifdef __cplusplus
 }

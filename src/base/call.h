@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define HF__CALL_FIXED 8
+#define HF__CALL_FIXED 10
 
 /* args points to `fixed`, or to a longer array of the filler's. The bytes must
  * stay until the request that carries the call is completed. */
@@ -18,7 +18,7 @@ typedef struct hf__call {
     size_t count;
     size_t keys; /* how many of args are the script's KEYS */
     hf__slice fixed[HF__CALL_FIXED];
-    char digits[2][24]; /* text of numbers among the arguments */
+    char digits[3][24]; /* text of numbers among the arguments */
 } hf__call;
 
 /* Starts a call with room for HF__CALL_FIXED arguments. */

@@ -1,6 +1,7 @@
 /* The acquire as the program calls it: options, the lease's handle, and one
  * attempt. */
 #include "client/attempt.h"
+#include "client/multi.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static hf_status check_options(const hf_acquire_options *options, hf_error *err)
     return HF_OK;
 }
 
-static hf_status copy_options(const hf_acquire_options *given,
+hf_status hf__acquire_options(const hf_acquire_options *given,
                               hf_acquire_options *options, hf_error *err)
 {
     *options = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
@@ -46,51 +47,125 @@ static hf_status copy_options(const hf_acquire_options *given,
     return status == HF_OK ? check_options(options, err) : status;
 }
 
-/* On HF_OK the client's mutex is held. */
-static hf_status prepare(hf__attempt *at, hf_lock *lock,
-                         const hf_acquire_options *options, hf_lease *lease,
-                         hf_error *err)
+static void set_up(hf__attempt *at, hf_client *client, const hf__goal *goal,
+                   const hf_acquire_options *options)
 {
-    hf_client *client = lock->client;
-    uint64_t ordinal = 0;
+    int64_t now = hf__now();
     memset(at, 0, sizeof(*at));
     at->client = client;
-    at->target = lock->target;
+    at->target = goal->target;
     at->self = hf__thread_self();
     at->contender.thread = at->self;
+    at->contender.waiter.shares = goal->target->kind->shared;
     at->stop = hf__cancel_flag(options->cancel);
     at->terms = (hf__terms){.fixed = options->lease_ms * HF__MS,
                             .max_hold = options->max_hold_ms * HF__MS};
-    int64_t now = hf__now();
-    at->machine.kind = lock->target->kind;
+    at->wish = goal->wish;
+    at->wish.wait_ms = options->wait_ms;
+    at->machine.kind = goal->target->kind;
     at->machine.seam = &client->seam;
     at->machine.once = options->wait_ms == 0;
     at->machine.deadline = options->wait_ms == HF_WAIT_FOREVER
                                ? HF__NEVER
                                : now + options->wait_ms * HF__MS;
     at->machine.poll_cap = client->poll_cap;
+    at->machine.backoff_first = goal->backoff_first;
+    at->machine.backoff_max = goal->backoff_max;
     at->reply_by =
         at->machine.once ? now + client->command_timeout : at->machine.deadline;
-    if (!at->self) {
-        return hf__error_nomem(err);
+}
+
+/* Who acquires. */
+static hf_status choose_owner(const hf__attempt *at, hf_lease *lease,
+                              const hf_owner *owner, uint64_t *ordinal,
+                              hf_error *err)
+{
+    if (at->target->kind->anonymous) {
+        *ordinal = hf__next_ordinal();
+        return HF_OK;
     }
-    hf_status status = hf__client_actor(client, options->owner, &ordinal, err);
+    lease->thread_owned = !owner;
+    return hf__client_actor(at->client, owner, ordinal, err);
+}
+
+/* The owner's id, in hexadecimal digits where it is no text. */
+static void copy_owner(hf_lease *lease, const hf__hold *hold)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (!hold->target->kind->owner_is_random) {
+        memcpy(lease->owner, hold->owner, sizeof(lease->owner));
+        return;
+    }
+    for (size_t i = 0; i < HF__RAW_ID; i++) {
+        unsigned char byte = (unsigned char)hold->owner[i];
+        lease->owner[2 * i] = digits[byte >> 4];
+        lease->owner[2 * i + 1] = digits[byte & 15];
+    }
+}
+
+/* On HF_OK the client's mutex is held. */
+static hf_status prepare(hf__attempt *at, hf_lease *lease,
+                         const hf_owner *owner, hf_error *err)
+{
+    hf_client *client = at->client;
+    uint64_t ordinal = 0;
+    if (!at->self) {
+        hf__error_nomem(err);
+        return HF_ENOMEM;
+    }
+    hf_status status = choose_owner(at, lease, owner, &ordinal, err);
     if (status != HF_OK) {
         return status;
     }
-    lease->thread_owned = !options->owner;
     pthread_mutex_lock(&client->mutex);
     at->hold = hf__book_pin(&client->book, at->target, ordinal);
     if (!at->hold) {
         pthread_mutex_unlock(&client->mutex);
-        return hf__error_nomem(err);
+        hf__error_nomem(err);
+        return HF_ENOMEM;
     }
-    memcpy(lease->owner, at->hold->owner, sizeof(lease->owner));
+    copy_owner(lease, at->hold);
     return HF_OK;
 }
 
-static hf_lease *lease_new(hf_client *client, const hf_acquire_options *options,
-                           bool handed_out)
+/* Whether it may be tried at all. Begins and ends with the client's mutex held;
+ * ends the attempt if not. */
+static hf_status admit(hf__attempt *at, hf_lease *lease)
+{
+    hf_client *client = at->client;
+    const hf__kind *kind = at->target->kind;
+    hf_status status = HF_EHELD;
+    size_t live = kind->reentrant ? 0 : hf__book_live(&client->book, at->hold);
+    if (at->hold->handed) {
+        hf__error_set(&at->machine.error, HF_EHELD,
+                      "%s has handed it over to another process", lease->owner);
+    } else if (live > 0) {
+        hf__error_set(&at->machine.error, HF_EHELD,
+                      "%s holds it already, and this kind is not reentrant",
+                      lease->owner);
+    } else {
+        status = hf__client_probe_once(client, at->target, at->reply_by,
+                                       at->stop, &at->machine.error);
+    }
+    if (status != HF_OK) {
+        hf__attempt_leave(at);
+    }
+    return status;
+}
+
+/* Begins and ends with the client's mutex held. */
+static hf_status run(hf__attempt *at, hf_lease *lease)
+{
+    hf_status status = admit(at, lease);
+    if (status != HF_OK) {
+        return status;
+    }
+    hf__attempt_run(at, lease);
+    return at->machine.status;
+}
+
+hf_lease *hf__lease_new(hf_client *client, const hf_acquire_options *options,
+                        bool handed_out)
 {
     hf_lease *lease = calloc(1, sizeof(*lease));
     if (lease) {
@@ -104,49 +179,116 @@ static hf_lease *lease_new(hf_client *client, const hf_acquire_options *options,
     return lease;
 }
 
-hf_status hf_lock_acquire_with(hf_lock *lock, const hf_acquire_options *given,
-                               hf_lease **out, hf_error *err)
+hf_status hf__goal_acquire(hf_client *client, const hf__goal *goal,
+                           const hf_acquire_options *given, hf_lease **out,
+                           hf_error *err)
 {
     hf_acquire_options options;
-    if (!lock) {
-        return hf__error_set(err, HF_EINVAL, "lock is NULL");
-    }
-    hf_client *client = lock->client;
+    hf__attempt at;
     hf_status status = hf__client_usable(client, err);
     if (status != HF_OK ||
-        (status = copy_options(given, &options, err)) != HF_OK) {
+        (status = hf__acquire_options(given, &options, err)) != HF_OK) {
         return status;
     }
-    hf_lease *lease = lease_new(client, &options, out != NULL);
+    hf_lease *lease = hf__lease_new(client, &options, out != NULL);
     if (!lease) {
         return hf__error_nomem(err);
     }
-    hf__attempt at;
-    status = prepare(&at, lock, &options, lease, err);
+    set_up(&at, client, goal, &options);
+    status = prepare(&at, lease, options.owner, err);
     if (status != HF_OK) {
         hf__lease_drop(lease);
         return status;
     }
     hf__cancel_entry watch;
     hf__cancel_watch(options.cancel, &watch, at.self);
-    status = hf__client_probe_once(client, at.target, at.reply_by, at.stop,
-                                   &at.machine.error);
-    if (status == HF_OK) {
-        hf__attempt_run(&at, lease);
-        status = at.machine.status;
-    } else {
-        hf__attempt_leave(&at);
-    }
+    status = run(&at, lease);
     pthread_mutex_unlock(&client->mutex);
     hf__cancel_unwatch(options.cancel, &watch);
-    if (status != HF_OK) {
+    if (status != HF_OK || goal->target->kind->leaseless) {
         hf__lease_drop(lease);
-        return hf__target_error(client, lock->target, err, &at.machine.error);
-    }
-    if (out) {
+    } else if (out) {
         *out = lease;
     }
-    return HF_OK;
+    return status == HF_OK
+               ? HF_OK
+               : hf__target_error(client, goal->target, err, &at.machine.error);
+}
+
+/* ------------------------------------------------------------ in two halves */
+
+/* As one that is parked and woken at once; a single try knows no deadline but
+ * that of its reply. */
+static void hasten(hf__attempt *at)
+{
+    at->machine.state = HF__ACQ_PARKED;
+    at->machine.deadline = HF__NEVER;
+    hf__contender_hasten(&at->contender);
+}
+
+hf_status hf__try_begin(hf__try *t, hf_client *client, const hf__goal *goal,
+                        const hf_acquire_options *options, hf_error *err)
+{
+    hf__attempt *at = &t->at;
+    hf_status status = hf__client_usable(client, err);
+    if (status != HF_OK) {
+        return status;
+    }
+    t->lease = hf__lease_new(client, options, true);
+    if (!t->lease) {
+        return hf__error_nomem(err);
+    }
+    set_up(at, client, goal, options);
+    at->reply_by = t->reply_by < at->reply_by ? t->reply_by : at->reply_by;
+    status = prepare(at, t->lease, options->owner, err);
+    if (status == HF_OK) {
+        status = admit(at, t->lease);
+        if (status == HF_OK) {
+            hasten(at);
+        } else {
+            hf__target_error(client, goal->target, err, &at->machine.error);
+        }
+        pthread_mutex_unlock(&client->mutex);
+    }
+    if (status != HF_OK) {
+        hf__lease_drop(t->lease);
+    }
+    return status;
+}
+
+hf__request *hf__try_request(hf__try *t)
+{
+    return t->at.hastened ? &hf__hold_driver_of(t->at.hold)->command.request
+                          : NULL;
+}
+
+hf_status hf__try_end(hf__try *t, hf_lease **out, hf_error *err)
+{
+    hf__attempt *at = &t->at;
+    pthread_mutex_lock(&at->client->mutex);
+    hf__attempt_run(at, t->lease);
+    pthread_mutex_unlock(&at->client->mutex);
+    if (at->machine.status == HF_OK) {
+        *out = t->lease;
+        return HF_OK;
+    }
+    hf__lease_drop(t->lease);
+    return hf__target_error(at->client, at->target, err, &at->machine.error);
+}
+
+/* --------------------------------------------------------- the program's calls
+ */
+
+hf_status hf_lock_acquire_with(hf_lock *lock, const hf_acquire_options *options,
+                               hf_lease **lease, hf_error *err)
+{
+    if (!lock) {
+        return hf__error_set(err, HF_EINVAL, "lock is NULL");
+    }
+    if (lock->multi) {
+        return hf__multi_acquire(lock, options, lease, err);
+    }
+    return hf__goal_acquire(lock->client, &lock->goal, options, lease, err);
 }
 
 hf_status hf_lock_acquire(hf_lock *lock, int64_t wait_ms, hf_lease **lease,

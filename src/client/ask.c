@@ -75,7 +75,7 @@ static hf_status ask(hf_client *client, question **q, int64_t deadline,
 {
     int64_t latest = hf__now() + client->command_timeout;
     /* The first connection has an end of its own: that of the last address. */
-    bool first = atomic_load(&client->commands.connects) == 0;
+    bool first = client->opening;
     if (deadline > latest && !first) {
         deadline = latest;
     }

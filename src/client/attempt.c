@@ -126,14 +126,14 @@ static hf__request *make_acquire(hf__attempt *at)
     hf_client *client = at->client;
     hf__hold *hold = at->hold;
     hf__job *job = &hf__hold_driver_of(hold)->command;
-    hf__asker asker = {.name = at->target->name,
-                       .channel = at->target->channel,
-                       .owner = {hold->owner, hold->owner_length}};
+    hold->wish = at->wish;
+    hf__asker asker = hf__hold_asker(hold);
+    asker.again = hf__book_live(&client->book, hold) > 0;
+    hf__keeper_notice(client); /* some may have ended */
+    at->machine.again = asker.again;
     at->asked = hf__book_lease_to_ask(&client->book, hold, &at->terms);
     at->machine.lease = at->asked;
-    /* On re-entry the token may be the one that the owner has. */
-    bool again = hold->live > 0 && at->target->last_token > 0;
-    at->machine.last_token = at->target->last_token - (again ? 1 : 0);
+    at->machine.last_token = at->target->last_token;
     at->target->kind->acquire(&job->call, &asker, at->asked / HF__MS);
     hf__job_prepare(job, HF__JOB_DROPPED, hold);
     job->request.same_server = true;
@@ -185,6 +185,32 @@ static void do_send(hf__attempt *at)
 
 /* ---------------------------------------------------------------- waiting */
 
+/* The channel of the target, or of this owner at the target. */
+static hf__slice channel_name(hf__attempt *at)
+{
+    hf__buf *own = &at->channel;
+    if (!at->target->kind->channel_of_owner) {
+        return at->target->channel;
+    }
+    if (own->length == 0) {
+        hf__buf_init(own, HF_NAME_MAX + 256);
+        hf__buf_append(own, at->target->channel.data,
+                       at->target->channel.length);
+        hf__buf_append(own, ":", 1);
+        hf__buf_append(own, at->hold->owner, at->hold->owner_length);
+    }
+    return own->failed ? (hf__slice){NULL, 0}
+                       : (hf__slice){own->data, own->length};
+}
+
+static hf__channel *find_channel(hf__attempt *at, bool make)
+{
+    hf__slice name = channel_name(at);
+    return name.length == 0 ? NULL
+                            : hf__waiters_channel(&at->client->waiters,
+                                                  at->target->kind, name, make);
+}
+
 /* Joins the channel's waiters; listening if messages come in already. */
 static void join(hf__attempt *at, bool subscribe)
 {
@@ -192,10 +218,12 @@ static void join(hf__attempt *at, bool subscribe)
     hf__waiter *waiter = &at->contender.waiter;
     hf__channel *channel = waiter->channel;
     if (waiter->state == HF__WAITER_OUT) {
-        channel = hf__waiters_channel(&client->waiters, at->target->kind,
-                                      at->target->channel, subscribe);
+        channel = find_channel(at, subscribe);
         if (channel && (subscribe || channel->state == HF__CHANNEL_ACTIVE)) {
             hf__waiter_join(&client->waiters, channel, waiter);
+            /* A try that was under way may be older than the subscription,
+             * and its answer older than a message that was missed. */
+            waiter->again = !subscribe && at->machine.tries > 0;
         }
     }
     at->machine.listening =
@@ -313,7 +341,9 @@ static void look_around(hf__attempt *at)
     hf_client *client = at->client;
     hf__keeper_note_restart(client);
     at->restarts = client->restarts_seen;
-    at->machine.not_before = client->book.quarantined_until;
+    /* What is not held by anyone is not held by anyone of before. */
+    at->machine.not_before =
+        at->target->kind->leaseless ? 0 : client->book.quarantined_until;
     join(at, false);
 }
 
@@ -322,23 +352,45 @@ void hf__attempt_leave(hf__attempt *at)
     hf_client *client = at->client;
     hf__waiter *next = NULL;
     if (at->contender.waiter.state != HF__WAITER_OUT) {
+        int64_t now = hf__now();
+        bool granted = at->machine.status == HF_OK;
         /* Its last try may not have been executed: let another try. */
-        at->contender.waiter.again |= at->machine.status != HF_OK;
-        next = hf__waiter_leave(&client->waiters, &at->contender.waiter,
-                                hf__now());
+        at->contender.waiter.again |= !granted;
+        next = hf__waiter_leave(&client->waiters, &at->contender.waiter, now,
+                                granted ? now + at->asked + HF__MS : HF__NEVER);
     }
     if (next) {
         hf__unpark(&HF__CONTAINER(next, hf__contender, waiter)->thread->parker);
     }
+    if (at->channel.data) {
+        hf__buf_free(&at->channel);
+    }
     hf__book_unpin(&client->book, at->hold);
     hf__keeper_notice(client);
+}
+
+/* A grant that adds to what this owner has by a lock of another kind would be
+ * two holds here and one on the server: it is taken back. */
+static void refuse_kin(hf__attempt *at)
+{
+    hf__acquire *machine = &at->machine;
+    if (machine->status == HF_OK && machine->count > 1 && at->hold->live == 0 &&
+        hf__book_settle_kin(&at->client->book, at->hold)) {
+        machine->status = HF_EHELD;
+        hf__error_set(&machine->error, HF_EHELD,
+                      "this owner holds it by a lock of another kind");
+    }
 }
 
 static void give_turn(hf__attempt *at, hf__acquire_action action,
                       hf_lease *lease)
 {
     hf_client *client = at->client;
-    if (action == HF__ACT_DONE && at->machine.status == HF_OK) {
+    if (action == HF__ACT_DONE) {
+        refuse_kin(at);
+    }
+    bool granted = action == HF__ACT_DONE && at->machine.status == HF_OK;
+    if (granted && !at->target->kind->leaseless) {
         const hf__grant grant = {.sent_at = at->machine.sent_at,
                                  .asked = at->asked,
                                  .token = at->machine.token,
@@ -361,10 +413,18 @@ static hf__acquire_action step(hf__attempt *at, hf_lease *lease)
     hf__acquire_action action =
         at->stepped ? at->action : hf__acquire_step(&at->machine, &at->input);
     at->stepped = false;
+    if (at->machine.gone) {
+        at->machine.gone = false;
+        hf__book_forgotten(&at->client->book, at->hold, at->machine.sent_at);
+        hf__keeper_notice(at->client);
+    }
     if (at->has_turn) {
         give_turn(at, action, lease);
     }
     if (action == HF__ACT_DONE) {
+        if (at->machine.maybe_applied) {
+            hf__book_unsettle(&at->client->book, at->hold);
+        }
         hf__attempt_leave(at);
     } else if (action != HF__ACT_SEND) {
         hf__keeper_notice(at->client);

@@ -1,5 +1,6 @@
 /* Opening and closing a client, and what all of its calls share. */
 #include "client/client_int.h"
+#include "client/multi.h"
 
 #include "redis/embedded.h"
 
@@ -180,6 +181,7 @@ static hf_status init_parts(hf_client *client, hf_error *err)
     client->seam = (hf__seam){.now = seam_now, .random = seam_random};
     client->waker = (hf__waker){.event_fd = -1, .timer_fd = -1};
     hf__list_init(&client->siblings);
+    hf__list_init(&client->multis);
     hf__book_init(&client->book, &client->seam, 0, 0, sizeof(hf__hold_driver));
     hf__waiters_init(&client->waiters, sizeof(hf__channel_driver), 0, 0);
     pthread_mutex_init(&client->mutex, NULL);
@@ -256,6 +258,7 @@ hf_client *hf_client_open(const char *url, const hf_client_options *given,
         return NULL;
     }
     hf_error why = HF_ERROR_INIT;
+    client->opening = true;
     if (init_parts(client, &why) != HF_OK) {
         hf__error_copy(err, &why);
         free(client);
@@ -266,6 +269,7 @@ hf_client *hf_client_open(const char *url, const hf_client_options *given,
         hf_client_free(client);
         return NULL;
     }
+    client->opening = false;
     remember_open(client);
     return client;
 }
@@ -370,6 +374,7 @@ void hf_client_free(hf_client *client)
     forget_siblings(client);
     shut(client);
     hf__keeper_drain(client);
+    hf__multi_close(client);
     hf__link_destroy(&client->commands);
     hf__link_destroy(&client->messages);
     hf__waker_close(&client->waker);

@@ -52,6 +52,7 @@ typedef struct hf__channel_driver {
 struct hf_client {
     _Atomic size_t refs; /* the program's, and one for each handle */
     unsigned generation; /* hf__fork_generation when it was opened */
+    bool opening;        /* hf_client_open has not returned yet */
     atomic_bool closed;  /* hf_client_free was called */
     hf__endpoint endpoint;
     hf__log log;
@@ -79,9 +80,10 @@ struct hf_client {
                                  lest each of many short holds wakes it */
     int64_t close_by;         /* HF__NEVER: open */
     struct hf_lease *calling; /* whose callback runs */
-    const hf__kind *probed;   /* the kind whose commands are known to be
-                                 allowed */
+    uint64_t probed;          /* kinds whose commands are known to be allowed:
+                                 a bit for each letter */
     hf__list siblings;        /* in the process's list of open clients */
+    hf__list multis;          /* hf__multi_lease whose first lock is here */
 };
 
 struct hf_owner {
@@ -90,9 +92,19 @@ struct hf_owner {
     char id[HF__OWNER_SIZE];
 };
 
+/* What an acquisition is for. */
+typedef struct hf__goal {
+    hf__target *target; /* gone once the client is closed */
+    hf__wish wish;
+    int64_t backoff_first; /* ns: of kinds without messages */
+    int64_t backoff_max;
+} hf__goal;
+
 struct hf_lock {
     hf_client *client;
-    hf__target *target; /* gone once the client is closed */
+    hf__goal goal;
+    struct hf__multi *multi; /* several locks as one, of which client and goal
+                                are the first's; NULL: a single one */
 };
 
 struct hf_lease {
@@ -105,6 +117,8 @@ struct hf_lease {
     atomic_bool giving; /* a release by lock and owner, which has not got the
                            handle, is under way */
     bool thread_owned;  /* by the thread whose ordinal is in core.hold */
+    struct hf__multi_lease *multi; /* several leases as one, which is in no
+                                      book; NULL: a single one */
     char owner[HF__OWNER_SIZE];
 };
 
@@ -222,6 +236,27 @@ typedef struct hf__cancel_entry {
 void hf__cancel_watch(hf_cancel *cancel, hf__cancel_entry *entry,
                       hf__thread *self);
 void hf__cancel_unwatch(hf_cancel *cancel, hf__cancel_entry *entry);
+
+/* ---- lock.c */
+/* Makes goal->target, and a reference to the client; the goal's wish is the
+ * caller's. */
+hf_status hf__goal_open(hf_client *client, const hf__kind *kind,
+                        const void *name, size_t length, hf__goal *goal,
+                        hf_error *err);
+void hf__goal_close(hf_client *client, hf__goal *goal);
+
+/* ---- acquire.c */
+/* Options with their defaults, checked. */
+hf_status hf__acquire_options(const hf_acquire_options *given,
+                              hf_acquire_options *options, hf_error *err);
+/* NULL when out of memory. */
+hf_lease *hf__lease_new(hf_client *client, const hf_acquire_options *options,
+                        bool handed_out);
+/* hf_lock_acquire_with for any target; wish.wait_ms is taken from the options.
+ * A leaseless kind leaves *out untouched. */
+hf_status hf__goal_acquire(hf_client *client, const hf__goal *goal,
+                           const hf_acquire_options *given, hf_lease **out,
+                           hf_error *err);
 
 /* ---- attempt.c */
 /* A parked attempt was woken by a message: sends its acquire at once, so that

@@ -71,13 +71,10 @@ void hf__job_prepare(hf__job *job, hf__job_what what, void *subject)
 
 void hf__hold_call_release(const hf__book *book, hf__hold *hold, hf__call *call)
 {
-    const hf__target *target = hold->target;
-    hf__asker asker = {.name = target->name,
-                       .channel = target->channel,
-                       .owner = {hold->owner, hold->owner_length}};
+    hf__asker asker = hf__hold_asker(hold);
     hf__book_say(book, hold);
-    target->kind->release(call, &asker, (int64_t)hold->said,
-                          hold->said_lease / HF__MS);
+    hold->target->kind->release(call, &asker, (int64_t)hold->said,
+                                hold->said_lease / HF__MS);
 }
 
 static void settle(hf_client *client, hf__hold *hold, bool in_full)
@@ -156,6 +153,16 @@ static void renewed(hf_client *client, batch *b)
 static void wake_waiter(hf__waiter *waiter)
 {
     hf__unpark(&HF__CONTAINER(waiter, hf__contender, waiter)->thread->parker);
+}
+
+/* Wakes all that can have it together, and one of the others. */
+static void wake_sharing(hf__channel *channel)
+{
+    unsigned others = 0;
+    hf__waiter *waiter = NULL;
+    while ((waiter = hf__channel_wake_sharing(channel, &others)) != NULL) {
+        wake_waiter(waiter);
+    }
 }
 
 /* Wakes the first parked waiter of a channel, but for its thread, which is
@@ -385,7 +392,6 @@ static void on_message(void *ctx, hf__slice name, hf__slice payload)
     hf__channel *channel =
         hf__waiters_channel(&client->waiters, NULL, name, false);
     hf__wake wake = channel ? channel->kind->wake(payload) : HF__WAKE_NONE;
-    hf__waiter *waiter = NULL;
     hf__thread *thread = NULL;
     if (wake == HF__WAKE_ONE) {
         thread = wake_first(channel);
@@ -394,11 +400,22 @@ static void on_message(void *ctx, hf__slice name, hf__slice payload)
         }
     } else if (wake == HF__WAKE_ALL) {
         hf__channel_mark_trying(channel, true);
-        while ((waiter = hf__channel_wake(channel)) != NULL) {
-            wake_waiter(waiter);
-        }
+        wake_sharing(channel);
     }
     pthread_mutex_unlock(&client->mutex);
+    if (thread) {
+        hf__unpark(&thread->parker);
+    }
+}
+
+/* One asks for all, unless they ask for different things. */
+static void wake_by_time(hf__channel *channel)
+{
+    if (channel->shared) {
+        wake_sharing(channel);
+        return;
+    }
+    hf__thread *thread = wake_first(channel);
     if (thread) {
         hf__unpark(&thread->parker);
     }
@@ -411,10 +428,7 @@ static void do_due_channels(hf_client *client)
     while ((channel = hf__waiters_due(&client->waiters, now)) != NULL) {
         if (channel->poll_at <= now) {
             channel->poll_at = HF__NEVER;
-            hf__thread *thread = wake_first(channel);
-            if (thread) {
-                hf__unpark(&thread->parker);
-            }
+            wake_by_time(channel);
         }
         if (channel->linger_until <= now) {
             unsubscribe(client, channel);

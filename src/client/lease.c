@@ -1,5 +1,6 @@
 /* Leases: what a holder may know without I/O, and giving back. */
 #include "client/client_int.h"
+#include "client/multi.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,6 +9,9 @@
 
 static hf_lease_state state_now(const hf_lease *lease)
 {
+    if (lease->multi) {
+        return hf__multi_state(lease);
+    }
     hf_lease_state state = (hf_lease_state)atomic_load(&lease->core.state);
     bool live = state == HF_LEASE_HELD || state == HF_LEASE_SUSPECT;
     if (live && (hf__client_inherited(lease->client) ||
@@ -33,12 +37,18 @@ int64_t hf_lease_remaining_ms(const hf_lease *lease)
     if (!hf_lease_is_held(lease)) {
         return 0;
     }
+    if (lease->multi) {
+        return hf__multi_remaining_ms(lease);
+    }
     int64_t left = atomic_load(&lease->core.deadline) - hf__now();
     return left > 0 ? left / HF__MS : 0;
 }
 
 hf_loss hf_lease_loss(const hf_lease *lease)
 {
+    if (lease->multi) {
+        return hf__multi_loss(lease);
+    }
     hf_loss loss = (hf_loss)atomic_load(&lease->core.loss);
     if (loss == HF_LOSS_NONE && state_now(lease) == HF_LEASE_LOST) {
         return HF_LOSS_EXPIRED;
@@ -82,18 +92,7 @@ int hf_lease_fd(hf_lease *lease, hf_error *err)
 
 /* ------------------------------------------------------------- giving back */
 
-typedef struct giving {
-    hf_client *client;
-    hf__lease *lease;
-    hf__hold *hold;
-    hf__thread *self;
-    int64_t deadline;  /* of this call */
-    int64_t valid_for; /* of the lease, when the call began */
-    bool repeated;     /* an earlier saying may have been executed */
-    unsigned sayings;  /* of the hold, when the lease left it */
-} giving;
-
-static hf_status unconfirmed(giving *g, const char *why, hf_error *err)
+static hf_status unconfirmed(hf__giving *g, const char *why, hf_error *err)
 {
     hf_error reason = HF_ERROR_INIT;
     int64_t left = (g->valid_for - hf__now()) / HF__MS;
@@ -102,12 +101,12 @@ static hf_status unconfirmed(giving *g, const char *why, hf_error *err)
                             "the background, and the lease ends by itself in "
                             "%" PRId64 " ms",
                             why, left > 0 ? left : 0);
-    return hf__target_error(g->client, g->hold->target, err, &reason);
+    return hf__target_error(g->lease->client, g->hold->target, err, &reason);
 }
 
 /* The server does not list the owner. Had the release been said before, and
  * within the lease's validity, then it was that which removed it. */
-static hf_status not_listed(giving *g, hf_error *err)
+static hf_status not_listed(hf__giving *g, hf_error *err)
 {
     if (g->repeated && hf__now() < g->valid_for) {
         return HF_OK;
@@ -117,25 +116,26 @@ static hf_status not_listed(giving *g, hf_error *err)
         return HF_OK;
     }
     hf_error reason = HF_ERROR_INIT;
-    hf__book_found_lost(g->lease);
+    hf__book_found_lost(&g->lease->core);
     hf__error_set(&reason, HF_ELOST,
                   "the lease was lost before its release: the server no "
                   "longer lists this owner");
-    return hf__target_error(g->client, g->hold->target, err, &reason);
+    return hf__target_error(g->lease->client, g->hold->target, err, &reason);
 }
 
-static hf_status refused(giving *g, const hf__request *request, hf_error *err)
+static hf_status refused(hf__giving *g, const hf__request *request,
+                         hf_error *err)
 {
     hf_error reason = HF_ERROR_INIT;
     hf__request_failed(request, &reason);
-    return hf__target_error(g->client, g->hold->target, err, &reason);
+    return hf__target_error(g->lease->client, g->hold->target, err, &reason);
 }
 
 /* A completed release. The client's mutex is held. HF_CANCELLED: to be said
  * again. */
-static hf_status judge(giving *g, const hf__request *request, hf_error *err)
+static hf_status judge(hf__giving *g, const hf__request *request, hf_error *err)
 {
-    hf__book *book = &g->client->book;
+    hf__book *book = &g->lease->client->book;
     if (request->outcome != HF__REPLIED) {
         g->repeated = g->repeated || request->outcome == HF__UNKNOWN;
         return HF_CANCELLED;
@@ -153,27 +153,38 @@ static hf_status judge(giving *g, const hf__request *request, hf_error *err)
     return listed ? HF_OK : not_listed(g, err);
 }
 
+/* The turn is ours. */
+static hf__request *fill(hf__giving *g)
+{
+    hf__job *job = &hf__hold_driver_of(g->hold)->command;
+    hf__hold_call_release(&g->lease->client->book, g->hold, &job->call);
+    hf__job_prepare(job, HF__JOB_DROPPED, g->hold);
+    return &job->request;
+}
+
 /* Says the release once. The turn is ours, and stays so unless it returns
  * HF_EUNKNOWN. */
-static hf_status say(giving *g, hf_error *err)
+static hf_status say(hf__giving *g, hf_error *err)
 {
-    hf_client *client = g->client;
-    hf__job *job = &hf__hold_driver_of(g->hold)->command;
-    hf__hold_call_release(&client->book, g->hold, &job->call);
-    hf__job_prepare(job, HF__JOB_DROPPED, g->hold);
+    hf_client *client = g->lease->client;
+    bool sent = g->sent;
+    hf__request *request = sent ? hf__giving_request(g) : fill(g);
+    g->sent = false;
     pthread_mutex_unlock(&client->mutex);
-    bool completed = hf__link_say(&client->commands, &job->request, g->self,
-                                  g->deadline, NULL);
+    bool completed =
+        sent ? hf__link_wait(&client->commands, request, g->deadline, NULL)
+             : hf__link_say(&client->commands, request, g->self, g->deadline,
+                            NULL);
     pthread_mutex_lock(&client->mutex);
     if (!completed && hf__keeper_drop_command(client, g->hold)) {
         return unconfirmed(g, "the server does not answer", err);
     }
-    return judge(g, &job->request, err);
+    return judge(g, request, err);
 }
 
-static hf_status say_until_heard(giving *g, hf_error *err)
+static hf_status say_until_heard(hf__giving *g, hf_error *err)
 {
-    hf_client *client = g->client;
+    hf_client *client = g->lease->client;
     hf_status status = HF_CANCELLED;
     for (unsigned failures = 0;; failures++) {
         status = say(g, err);
@@ -201,27 +212,39 @@ static hf_status say_until_heard(giving *g, hf_error *err)
 }
 
 /* The lease has left the book: from here on no renewal counts it. */
+static void begin_locked(hf__giving *g, hf_lease *lease, hf__thread *self,
+                         int64_t deadline)
+{
+    *g = (hf__giving){.lease = lease,
+                      .hold = lease->core.hold,
+                      .self = self,
+                      .sayings = lease->core.hold->sayings,
+                      .deadline = deadline,
+                      .valid_for = atomic_load(&lease->core.deadline)};
+    g->hold->pins++;
+}
+
+static hf_status end_locked(hf__giving *g, hf_error *err)
+{
+    hf_client *client = g->lease->client;
+    hf_status status = HF_OK;
+    if (g->sent || hf__turn_take(client, g->hold, g->self, g->deadline, NULL)) {
+        status = say_until_heard(g, err);
+    } else {
+        hf__book_unsettle(&client->book, g->hold);
+        status = unconfirmed(g, "another command of this owner is not", err);
+    }
+    hf__book_unpin(&client->book, g->hold);
+    hf__keeper_notice(client);
+    return status;
+}
+
 static hf_status give_back_locked(hf_client *client, hf_lease *lease,
                                   hf__thread *self, hf_error *err)
 {
-    giving g = {.client = client,
-                .lease = &lease->core,
-                .hold = lease->core.hold,
-                .self = self,
-                .sayings = lease->core.hold->sayings,
-                .deadline = hf__now() + client->command_timeout,
-                .valid_for = atomic_load(&lease->core.deadline)};
-    hf_status status = HF_OK;
-    g.hold->pins++;
-    if (hf__turn_take(client, g.hold, self, g.deadline, NULL)) {
-        status = say_until_heard(&g, err);
-    } else {
-        hf__book_unsettle(&client->book, g.hold);
-        status = unconfirmed(&g, "another command of this owner is not", err);
-    }
-    hf__book_unpin(&client->book, g.hold);
-    hf__keeper_notice(client);
-    return status;
+    hf__giving g;
+    begin_locked(&g, lease, self, hf__now() + client->command_timeout);
+    return end_locked(&g, err);
 }
 
 static hf_status already_ended(hf_lease *lease, hf_error *err)
@@ -249,6 +272,43 @@ static hf_status give_back(hf_lease *lease, hf_error *err)
                            ? give_back_locked(client, lease, self, err)
                            : already_ended(lease, err);
     hf__keeper_notice(client);
+    pthread_mutex_unlock(&client->mutex);
+    return status;
+}
+
+void hf__giving_begin(hf__giving *g, hf_lease *lease, hf__thread *self,
+                      int64_t deadline)
+{
+    hf_client *client = lease->client;
+    *g = (hf__giving){.lease = lease};
+    pthread_mutex_lock(&client->mutex);
+    if (!atomic_load(&client->closed) &&
+        hf__book_leave(&client->book, &lease->core)) {
+        begin_locked(g, lease, self, deadline);
+        if (!g->hold->busy && !g->hold->renewing) {
+            g->hold->busy = true;
+            g->sent = true;
+            hf__link_submit(&client->commands, fill(g), self);
+        }
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
+hf__request *hf__giving_request(const hf__giving *g)
+{
+    return g->hold && g->sent ? &hf__hold_driver_of(g->hold)->command.request
+                              : NULL;
+}
+
+hf_status hf__giving_end(hf__giving *g, hf_error *err)
+{
+    hf_client *client = g->lease->client;
+    if (!g->hold) {
+        hf_status usable = hf__client_usable(client, err);
+        return usable == HF_OK ? already_ended(g->lease, err) : usable;
+    }
+    pthread_mutex_lock(&client->mutex);
+    hf_status status = end_locked(g, err);
     pthread_mutex_unlock(&client->mutex);
     return status;
 }
@@ -300,6 +360,9 @@ hf_status hf_lease_release(hf_lease *lease, hf_error *err)
     if (!lease) {
         return hf__error_set(err, HF_EINVAL, "lease is NULL");
     }
+    if (lease->multi) {
+        return hf__multi_give_back(lease, err);
+    }
     hf_status status = hf__client_usable(lease->client, err);
     if (status != HF_OK) {
         return status;
@@ -315,14 +378,28 @@ static bool called_by_keeper(const hf_client *client)
 }
 
 /* Leaves the book, whatever its state; the release goes on without it. */
-static void forget(hf_client *client, hf_lease *lease)
+static void let_go_locked(hf_client *client, hf_lease *lease)
 {
-    pthread_mutex_lock(&client->mutex);
     hf__hold *hold = lease->core.hold;
     if (!atomic_load(&client->closed) && hold &&
         hf__book_leave(&client->book, &lease->core)) {
         hf__book_unsettle(&client->book, hold);
     }
+}
+
+void hf__lease_let_go(hf_lease *lease)
+{
+    hf_client *client = lease->client;
+    pthread_mutex_lock(&client->mutex);
+    let_go_locked(client, lease);
+    hf__keeper_notice(client);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static void forget(hf_client *client, hf_lease *lease)
+{
+    pthread_mutex_lock(&client->mutex);
+    let_go_locked(client, lease);
     hf__list_remove(&lease->core.node); /* told or not, it is gone */
     while (client->calling == lease && !called_by_keeper(client)) {
         pthread_cond_wait(&client->called, &client->mutex);
@@ -344,11 +421,8 @@ static void await_release(hf_client *client, hf_lease *lease)
     pthread_mutex_unlock(&client->mutex);
 }
 
-void hf_lease_free(hf_lease *lease)
+void hf__lease_forget(hf_lease *lease)
 {
-    if (!lease) {
-        return;
-    }
     /* A released one is in no list, and its callback is never called. */
     if (!hf__client_inherited(lease->client) &&
         atomic_load(&lease->core.state) != HF_LEASE_RELEASED) {
@@ -356,7 +430,21 @@ void hf_lease_free(hf_lease *lease)
     } else if (atomic_load(&lease->giving)) {
         await_release(lease->client, lease);
     }
+}
+
+void hf__lease_dispose(hf_lease *lease)
+{
     hf__close(atomic_load(&lease->fd));
     hf__client_unref(lease->client);
     free(lease);
+}
+
+void hf_lease_free(hf_lease *lease)
+{
+    if (lease && lease->multi) {
+        hf__multi_lease_free(lease);
+    } else if (lease) {
+        hf__lease_forget(lease);
+        hf__lease_dispose(lease);
+    }
 }

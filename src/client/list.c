@@ -1,5 +1,5 @@
 /* What locks there are, as the server sees them. */
-#include "client/client_int.h"
+#include "client/scan.h"
 
 #include <stdlib.h>
 
@@ -84,153 +84,76 @@ hf_status hf_lock_inspect(hf_lock *lock, hf_lock_info_fn fn, void *arg,
     if (!lock || !fn) {
         return hf__error_set(err, HF_EINVAL, "lock or callback is NULL");
     }
+    if (lock->multi) {
+        return hf__error_set(err, HF_EINVAL,
+                             "several locks as one: ask each by itself");
+    }
     hf_client *client = lock->client;
     hf_status status = hf__client_usable(client, err);
     if (status != HF_OK) {
         return status;
     }
-    status = look(client, lock->target->name, &s, &info, &why);
+    status = look(client, lock->goal.target->name, &s, &info, &why);
     if (status != HF_OK) {
-        return hf__target_error(client, lock->target, err, &why);
+        return hf__target_error(client, lock->goal.target, err, &why);
     }
     fn(arg, &info);
     return HF_OK;
 }
 
-/* ------------------------------------------------------------------ scanning
+/* ---------------------------------------------------------------- many locks
  */
 
-/* Names seen in a scan, which may show a name more than once. */
-typedef struct seen {
-    UT_hash_handle hh;
-    struct seen *next; /* in the page at hand */
-    size_t length;
-    char name[];
-} seen;
-
-typedef struct scan {
-    char cursor[32];
-    seen *names;
-    seen *page; /* names first seen in the page at hand */
+/* Where a listing stands. */
+typedef struct listing {
+    hf_client *client;
+    hf_lock_info_fn fn;
+    void *arg;
+    hf__scan *scan;
     size_t shown;
     size_t refused; /* keys that the user may not read */
-    bool page_read;
-    bool failed; /* out of memory */
-} scan;
+    bool stop;
+} listing;
 
-static void add_name(scan *s, hf__slice name)
+/* A key that is gone, is no lock, or is not for this user is passed over. */
+static hf_status show(listing *l, hf__found *found, hf_error *err)
 {
-    seen *found = NULL;
-    HASH_FIND(hh, s->names, name.data, name.length, found);
-    if (found) {
-        return;
+    standing s;
+    hf_lock_info info;
+    hf__slice name = {found->name, found->length};
+    hf_status status = hf__scan_keep(l->scan, found, err);
+    if (status == HF_OK) {
+        status = look(l->client, name, &s, &info, err);
+        l->refused += status == HF_EPERM;
     }
-    seen *entry = malloc(sizeof(*entry) + name.length + 1);
-    if (!entry) {
-        s->failed = true;
-        return;
+    if (status == HF_NOT_ACQUIRED || status == HF_EWRONGTYPE ||
+        status == HF_EPERM) {
+        return HF_OK;
     }
-    entry->length = name.length;
-    memcpy(entry->name, name.data, name.length);
-    entry->name[name.length] = '\0';
-    HASH_ADD(hh, s->names, name, entry->length, entry);
-    if (!entry->hh.tbl) {
-        free(entry);
-        s->failed = true;
-        return;
-    }
-    entry->next = s->page;
-    s->page = entry;
-}
-
-static bool is_number(hf__slice text)
-{
-    size_t digits = 0;
-    while (digits < text.length && text.data[digits] >= '0' &&
-           text.data[digits] <= '9') {
-        digits++;
-    }
-    return digits > 0 && digits == text.length;
-}
-
-static void take_page(void *arg, const hf__value *array)
-{
-    scan *s = arg;
-    s->page = NULL;
-    s->page_read = array->count == 2 && is_number(array->first->text) &&
-                   array->last->type == HF__VALUE_ARRAY;
-    if (!s->page_read) {
-        return;
-    }
-    copy_text(s->cursor, sizeof(s->cursor), array->first->text);
-    for (const hf__value *v = array->last->first; v; v = v->next) {
-        if (v->type == HF__VALUE_STRING) {
-            add_name(s, v->text);
-        }
-    }
-}
-
-static hf_status next_page(hf_client *client, scan *s, const char *glob,
-                           hf_error *err)
-{
-    char cursor[sizeof(s->cursor)];
-    hf__call call;
-    memcpy(cursor, s->cursor, sizeof(cursor));
-    hf__call_begin(&call, NULL);
-    hf__call_add(&call, HF__LITERAL("SCAN"));
-    hf__call_add(&call, hf__slice_of(cursor));
-    hf__call_add(&call, HF__LITERAL("COUNT"));
-    hf__call_add(&call, HF__LITERAL("100"));
-    hf__call_add(&call, HF__LITERAL("TYPE"));
-    hf__call_add(&call, HF__LITERAL("hash"));
-    if (glob) {
-        hf__call_add(&call, HF__LITERAL("MATCH"));
-        hf__call_add(&call, hf__slice_of(glob));
-    }
-    hf_status status = hf__client_query(client, &call, take_page, s, err);
-    if (status == HF_OK && !s->page_read) {
-        status = hf__error_set(err, HF_EPROTOCOL,
-                               "the server's reply is no page of a SCAN");
-    } else if (status == HF_OK && s->failed) {
-        status = hf__error_nomem(err);
+    if (status == HF_OK && looks_like_lock(&s)) {
+        l->shown++;
+        l->stop = l->fn(l->arg, &info) != 0;
     }
     return status;
 }
 
-/* A key that is gone, is no lock, or is not for this user is passed over. */
-static hf_status show_page(hf_client *client, scan *s, hf_lock_info_fn fn,
-                           void *arg, bool *stop, hf_error *err)
+static hf_status show_all(listing *l, hf_error *err)
 {
-    for (const seen *entry = s->page; entry && !*stop; entry = entry->next) {
-        standing standing_now;
-        hf_lock_info info;
-        hf__slice name = {entry->name, entry->length};
-        hf_status status = look(client, name, &standing_now, &info, err);
-        if (status == HF_EWRONGTYPE || status == HF_EPERM) {
-            s->refused += status == HF_EPERM;
-            continue;
+    hf_status status;
+    bool more = true;
+    do {
+        status = hf__scan_next(l->client, l->scan, &more, err);
+        hf__found *found = status == HF_OK ? l->scan->page : NULL;
+        for (; found && status == HF_OK && !l->stop; found = found->next) {
+            status = show(l, found, err);
         }
-        if (status != HF_OK) {
-            return status;
-        }
-        if (looks_like_lock(&standing_now)) {
-            s->shown++;
-            *stop = fn(arg, &info) != 0;
-        }
+    } while (status == HF_OK && !l->stop && more);
+    if (status == HF_OK && l->shown == 0 && l->refused > 0) {
+        status = hf__error_set(err, HF_EPERM,
+                               "%s: the user may not read any of %zu keys",
+                               l->client->endpoint.display, l->refused);
     }
-    return HF_OK;
-}
-
-static void scan_free(scan *s)
-{
-    seen *entry = s->names;
-    HASH_CLEAR(hh, s->names);
-    while (entry) {
-        seen *next = entry->hh.next;
-        free(entry);
-        entry = next;
-    }
-    free(s);
+    return status;
 }
 
 hf_status hf_client_list_locks(hf_client *client, const char *glob,
@@ -242,23 +165,12 @@ hf_status hf_client_list_locks(hf_client *client, const char *glob,
                    ? status
                    : hf__error_set(err, HF_EINVAL, "callback is NULL");
     }
-    scan *s = calloc(1, sizeof(*s));
-    if (!s) {
+    listing l = {.client = client, .fn = fn, .arg = arg};
+    l.scan = hf__scan_new(glob, "hash");
+    if (!l.scan) {
         return hf__error_nomem(err);
     }
-    bool stop = false;
-    s->cursor[0] = '0';
-    do {
-        status = next_page(client, s, glob, err);
-        if (status == HF_OK) {
-            status = show_page(client, s, fn, arg, &stop, err);
-        }
-    } while (status == HF_OK && !stop && strcmp(s->cursor, "0") != 0);
-    if (status == HF_OK && s->shown == 0 && s->refused > 0) {
-        status = hf__error_set(err, HF_EPERM,
-                               "%s: the user may not read any of %zu keys",
-                               client->endpoint.display, s->refused);
-    }
-    scan_free(s);
+    status = show_all(&l, err);
+    hf__scan_free(l.scan);
     return status;
 }

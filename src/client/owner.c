@@ -30,7 +30,7 @@ hf_owner *hf_owner_new(hf_client *client, hf_error *err)
     }
     owner->client = hf__client_ref(client);
     owner->ordinal = hf__next_ordinal();
-    hf__book_owner_id(&client->book, owner->ordinal, owner->id);
+    hf__book_owner_id(&client->book, NULL, owner->ordinal, owner->id);
     return owner;
 }
 

@@ -7,7 +7,7 @@ static hf_status probe(hf_client *client, const hf__target *target,
                        int64_t deadline, const atomic_bool *stop, hf_error *err)
 {
     hf__call call;
-    hf__asker asker = {.name = target->name, .channel = target->channel};
+    hf__asker asker = hf__target_asker(target);
     hf__answer answer;
     target->kind->probe(&call, &asker);
     hf_status status =
@@ -25,7 +25,8 @@ hf_status hf__client_probe_once(hf_client *client, const hf__target *target,
                                 int64_t deadline, const atomic_bool *stop,
                                 hf_error *err)
 {
-    if (client->probed == target->kind) {
+    uint64_t bit = UINT64_C(1) << (target->kind->letter & 63);
+    if ((client->probed & bit) != 0 || !target->kind->probe) {
         return HF_OK;
     }
     pthread_mutex_unlock(&client->mutex);
@@ -35,7 +36,7 @@ hf_status hf__client_probe_once(hf_client *client, const hf__target *target,
         return status;
     }
     if (status == HF_OK) {
-        client->probed = target->kind;
+        client->probed |= bit;
     }
     /* Anything else the acquire itself will meet, and cope with. */
     return HF_OK;

@@ -49,6 +49,10 @@ static hf__acquire_action done(hf__acquire *a, hf_status status)
 {
     enter(a, HF__ACQ_DONE);
     a->status = status;
+    /* It may stand in the server's queue. */
+    if (status != HF_OK && a->kind->queued && !a->once && a->tries > 0) {
+        a->maybe_applied = true;
+    }
     return HF__ACT_DONE;
 }
 
@@ -69,9 +73,12 @@ static void say_why_not(hf__acquire *a)
                                 "held by another owner for another %" PRId64
                                 " ms unless renewed or released",
                                 a->remaining_ms);
-    } else {
+    } else if (a->remaining_ms == HF__NO_END) {
         hf__error_set_retriable(&a->error, HF_NOT_ACQUIRED,
                                 "held by another owner, without an end");
+    } else {
+        hf__error_set_retriable(&a->error, HF_NOT_ACQUIRED,
+                                "not to be had yet");
     }
 }
 
@@ -144,15 +151,32 @@ static hf__acquire_action back_off(hf__acquire *a)
 
 /* ----------------------------------------------------------------- events */
 
+/* Without messages: 1, 2, 4 ... times the first, with jitter so that those who
+ * wait for one lock do not come together. */
+static int64_t backoff(const hf__acquire *a)
+{
+    int64_t pause = a->backoff_first;
+    for (unsigned i = 1; i < a->asked && pause < a->backoff_max; i++) {
+        pause *= 2;
+    }
+    pause = earlier(pause, a->backoff_max);
+    return a->backoff_first == a->backoff_max ? pause
+                                              : hf__seam_jitter(a->seam, pause);
+}
+
 static hf__acquire_action on_busy(hf__acquire *a, int64_t remaining_ms)
 {
     int64_t now = hf__seam_now(a->seam);
     a->failures = 0;
     a->heard_busy = true;
     a->remaining_ms = remaining_ms;
-    a->endless = remaining_ms < 0;
+    a->endless = remaining_ms == HF__NO_END;
+    a->asked++;
     if (a->once || now >= a->deadline) {
         return give_up(a);
+    }
+    if (!a->kind->channel) {
+        return park(a, now + backoff(a));
     }
     if (!a->listening) {
         enter(a, HF__ACQ_SUBSCRIBING);
@@ -169,7 +193,9 @@ static hf__acquire_action on_busy(hf__acquire *a, int64_t remaining_ms)
 static hf__acquire_action on_granted(hf__acquire *a, const hf__verdict *verdict)
 {
     uint64_t token = verdict->token;
-    if (token != 0 && token <= a->last_token) {
+    /* On re-entry it is the one that the owner has. */
+    uint64_t least = a->last_token + (verdict->count > 1 ? 0 : 1);
+    if (token != 0 && token < least) {
         a->maybe_applied = true;
         hf__error_set(&a->error, HF_EPROTOCOL,
                       "the server gave the fencing token %" PRIu64
@@ -219,7 +245,14 @@ static hf__acquire_action on_reply(hf__acquire *a, const hf__reply *reply)
     case HF__GRANTED:
         return on_granted(a, &verdict);
     case HF__BUSY:
+        a->gone = a->again && a->kind->reentrant;
         return on_busy(a, verdict.remaining_ms);
+    case HF__GONE:
+        a->gone = true;
+        return send(a);
+    case HF__OWN:
+        hf__error_set(&a->error, HF_EHELD, "this owner holds it already");
+        return done(a, HF_EHELD);
     default:
         a->maybe_applied = true;
         hf__error_set(&a->error, HF_EPROTOCOL,

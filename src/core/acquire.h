@@ -62,23 +62,27 @@ typedef struct hf__acquire {
     /* filled before START */
     const hf__kind *kind;
     const hf__seam *seam;
-    bool once;           /* a single try */
-    int64_t deadline;    /* INT64_MAX for none */
-    int64_t poll_cap;    /* longest time without a try */
-    uint64_t last_token; /* of an earlier standing; a new one is larger */
+    int64_t deadline;      /* INT64_MAX for none */
+    int64_t poll_cap;      /* longest time without a try */
+    int64_t backoff_first; /* of kinds without messages: time between tries, */
+    int64_t backoff_max;   /* doubled each time up to this */
+    uint64_t last_token;   /* known here; a new one is larger */
+    bool once;             /* a single try */
 
     /* kept up to date by the driver */
-    int64_t not_before; /* quarantine: no try before */
+    bool again;         /* the acquire under way is a re-entry */
     bool listening;     /* the channel's messages reach this waiter */
+    int64_t not_before; /* quarantine: no try before */
     int64_t sent_at;    /* before the acquire left */
     int64_t lease;      /* what was asked for */
 
     /* the answer to an event */
     hf__acquire_state state;
     int64_t park_until; /* PARK: for this waiter alone */
-    bool shared;        /* PARK: messages wake it, and ... */
-    int64_t poll_at;    /* ... some waiter of the channel tries at this time */
-    bool endless;       /* the other's key has no end: say so */
+    int64_t poll_at; /* PARK, shared: some waiter of the channel tries then */
+    bool shared;     /* PARK: messages wake it */
+    bool gone;       /* the owner's earlier leases are not there any more */
+    bool endless;    /* the other's key has no end: say so */
     bool maybe_applied; /* DONE: the server may hold more than is known */
     hf_status status;   /* DONE */
     hf_error error;     /* DONE: text for a status other than HF_OK */
@@ -87,6 +91,7 @@ typedef struct hf__acquire {
 
     unsigned failures;
     unsigned tries;
+    unsigned asked; /* tries that found it busy */
     unsigned polls; /* waits for want of a subscription */
     bool heard_busy;
     int64_t remaining_ms; /* last heard of the other's lease */

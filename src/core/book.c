@@ -66,62 +66,6 @@ void hf__book_free(hf__book *book)
     hf__heap_free(&book->due);
 }
 
-/* ---------------------------------------------------------------- targets */
-
-static hf__target *target_new(const hf__kind *kind, hf__slice name)
-{
-    hf__buf channel;
-    hf__buf_init(&channel, HF_NAME_MAX + 128);
-    kind->channel(&channel, name);
-    hf__target *target =
-        channel.failed
-            ? NULL
-            : calloc(1, sizeof(*target) + name.length + channel.length + 2);
-    if (target) {
-        char *bytes = (char *)(target + 1);
-        memcpy(bytes, name.data, name.length);
-        target->name = (hf__slice){bytes, name.length};
-        bytes += name.length + 1;
-        memcpy(bytes, channel.data, channel.length);
-        target->channel = (hf__slice){bytes, channel.length};
-        target->kind = kind;
-    }
-    hf__buf_free(&channel);
-    return target;
-}
-
-/* One table per process suffices as long as all kinds of one name share their
- * state on the server. */
-hf__target *hf__book_target(hf__book *book, const hf__kind *kind,
-                            hf__slice name)
-{
-    hf__target *target = NULL;
-    HASH_FIND(hh, book->targets, name.data, name.length, target);
-    if (!target) {
-        target = target_new(kind, name);
-        if (!target) {
-            return NULL;
-        }
-        HASH_ADD_KEYPTR(hh, book->targets, target->name.data,
-                        target->name.length, target);
-        if (!target->hh.tbl) {
-            free(target);
-            return NULL;
-        }
-    }
-    target->refs++;
-    return target;
-}
-
-void hf__book_drop_target(hf__book *book, hf__target *target)
-{
-    target->refs--;
-    if (target->refs == 0) {
-        HASH_DEL(book->targets, target);
-        free(target);
-    }
-}
-
 /* ------------------------------------------------------------------ holds */
 
 hf__hold *hf__book_find(hf__book *book, const hf__target *target,
@@ -136,15 +80,53 @@ hf__hold *hf__book_find(hf__book *book, const hf__target *target,
     return hold;
 }
 
-size_t hf__book_owner_id(const hf__book *book, uint64_t ordinal,
-                         char id[HF__OWNER_SIZE])
+/* The client's UUID in 16 bytes, told from the client's others by the ordinal:
+ * as unique as the two. */
+static size_t raw_id(const hf__book *book, uint64_t ordinal,
+                     char id[HF__OWNER_SIZE])
 {
+    static const char digits[] = "0123456789abcdef";
+    size_t n = 0;
+    for (const char *at = book->uuid; *at != '\0'; at++) {
+        const char *digit = strchr(digits, *at);
+        if (digit && n < 2 * HF__RAW_ID) {
+            char low = (char)(digit - digits);
+            id[n / 2] = (char)(n % 2 == 0 ? low << 4 : id[n / 2] | low);
+            n++;
+        }
+    }
+    for (size_t i = 0; i < sizeof(ordinal); i++) {
+        id[HF__RAW_ID - 1 - i] ^= (char)(ordinal >> (8 * i) & 0xff);
+    }
+    id[HF__RAW_ID] = '\0';
+    return HF__RAW_ID;
+}
+
+size_t hf__book_owner_id(const hf__book *book, const hf__kind *kind,
+                         uint64_t ordinal, char id[HF__OWNER_SIZE])
+{
+    if (kind && kind->owner_is_random) {
+        return raw_id(book, ordinal, id);
+    }
     size_t n = strlen(book->uuid);
     memcpy(id, book->uuid, n);
     id[n++] = ':';
     char *end = hf__decimal(id + n, ordinal);
+    if (kind && kind->owner_suffix) {
+        size_t length = strlen(kind->owner_suffix);
+        memcpy(end, kind->owner_suffix, length);
+        end += length;
+    }
     *end = '\0';
     return (size_t)(end - id);
+}
+
+hf__asker hf__hold_asker(const hf__hold *hold)
+{
+    hf__asker asker = hf__target_asker(hold->target);
+    asker.owner = (hf__slice){hold->owner, hold->owner_length};
+    asker.wish = hold->wish;
+    return asker;
 }
 
 static hf__hold *hold_new(hf__book *book, hf__target *target, uint64_t ordinal)
@@ -159,7 +141,8 @@ static hf__hold *hold_new(hf__book *book, hf__target *target, uint64_t ordinal)
     hold->key.target = target;
     hold->key.ordinal = ordinal;
     hold->target = target;
-    hold->owner_length = hf__book_owner_id(book, ordinal, hold->owner);
+    hold->owner_length =
+        hf__book_owner_id(book, target->kind, ordinal, hold->owner);
     hf__list_init(&hold->leases);
     hf__list_init(&hold->idle);
     hold->renew_at = HF__NEVER;
@@ -186,7 +169,7 @@ static void hold_free(hf__book *book, hf__hold *hold)
 static void keep_idle(hf__book *book, hf__hold *hold)
 {
     if (hold->pins == 0 && hold->live == 0 && !hold->unsettled && !hold->busy &&
-        !hold->renewing && hf__list_empty(&hold->idle)) {
+        !hold->renewing && !hold->handed && hf__list_empty(&hold->idle)) {
         hf__list_append(&book->idle, &hold->idle);
         book->idle_count++;
     }
@@ -364,6 +347,12 @@ static void expire_leases(hf__book *book, hf__hold *hold)
     }
 }
 
+size_t hf__book_live(hf__book *book, hf__hold *hold)
+{
+    expire_leases(book, hold);
+    return hold->live;
+}
+
 bool hf__book_expire(hf__book *book, hf__lease *lease)
 {
     if (state_of(lease) == HF_LEASE_HELD ||
@@ -472,6 +461,47 @@ void hf__book_granted(hf__book *book, hf__hold *hold, hf__lease *lease,
     set_deadlines(hold);
     plan_renewal(book, hold, grant->sent_at);
     schedule(book, hold);
+}
+
+static bool same_name(const hf__target *a, const hf__target *b)
+{
+    return a->name.length == b->name.length &&
+           memcmp(a->name.data, b->name.data, a->name.length) == 0;
+}
+
+/* By the id on the server, where a reader's and a writer's differ. */
+static bool same_owner(const hf__hold *a, const hf__hold *b)
+{
+    return a->owner_length == b->owner_length &&
+           memcmp(a->owner, b->owner, a->owner_length) == 0;
+}
+
+bool hf__book_settle_kin(hf__book *book, const hf__hold *hold)
+{
+    hf__hold *kin = NULL;
+    for (kin = book->holds; kin; kin = kin->hh.next) {
+        if (kin != hold && kin->live > 0 && same_owner(kin, hold) &&
+            same_name(kin->target, hold->target)) {
+            hf__book_unsettle(book, kin);
+            return true;
+        }
+    }
+    return false;
+}
+
+void hf__book_adopt(hf__hold *hold, hf__slice owner_id)
+{
+    const char *suffix = hold->target->kind->owner_suffix;
+    size_t more = suffix ? strlen(suffix) : 0;
+    assert(owner_id.length + more < sizeof(hold->owner));
+    memcpy(hold->owner, owner_id.data, owner_id.length);
+    memcpy(hold->owner + owner_id.length, suffix ? suffix : "", more + 1);
+    hold->owner_length = owner_id.length + more;
+}
+
+void hf__book_forgotten(hf__book *book, hf__hold *hold, int64_t asked_at)
+{
+    revoke_before(book, hold, asked_at);
 }
 
 bool hf__book_leave(hf__book *book, hf__lease *lease)
@@ -680,6 +710,9 @@ void hf__book_revoke(hf__book *book, const hf__target *target, int64_t asked_at)
              * to be said again: hence the settling. */
             revoke_before(book, hold, asked_at);
             hf__book_unsettle(book, hold);
+        } else if (hold->live > 0 && same_name(hold->target, target)) {
+            hold->renew_at = hf__seam_now(book->seam);
+            schedule(book, hold);
         }
     }
 }

@@ -27,17 +27,20 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define HF__OWNER_SIZE 64 /* 36 of the UUID, a colon, 20 digits, a NUL */
+#define HF__OWNER_SIZE 64 /* 36 of the UUID, a colon, 20 digits, 6, a NUL */
 
 /* A lock's name with all that follows from it, shared by its handles. */
 typedef struct hf__target {
-    UT_hash_handle hh; /* by kind and name */
+    UT_hash_handle hh; /* by the kind's letter and the name */
     const hf__kind *kind;
     hf__slice name;    /* bytes behind this struct */
     hf__slice channel; /* likewise */
+    hf__slice names[HF__NAMES_MAX];
     size_t refs;
     uint64_t last_token; /* largest ever granted to this client */
 } hf__target;
+
+#define HF__RAW_ID ((size_t)16) /* bytes of an owner's id that is no text */
 
 typedef struct hf__hold_key {
     const hf__target *target;
@@ -50,6 +53,7 @@ typedef struct hf__hold {
     hf__target *target;
     char owner[HF__OWNER_SIZE];
     size_t owner_length;
+    hf__wish wish;      /* of the latest acquire */
     hf__list leases;    /* live ones, the latest last */
     size_t live;        /* how many: the server's hold count, once settled */
     int64_t deadline;   /* of the last confirmed acquire or renewal */
@@ -71,6 +75,8 @@ typedef struct hf__hold {
     bool busy;      /* a command that changes the count is under way */
     bool renewing;  /* a renewal is under way */
     bool unsettled; /* the server's count may be another than `live` */
+    bool handed;    /* over to another process: its owner, who is the same to
+                       the server, gets nothing here any more */
     hf__heap_item timer;
     hf__list idle; /* in the book's list of holds kept for their next use */
     void *driver;  /* behind this struct */
@@ -122,14 +128,22 @@ hf__target *hf__book_target(hf__book *book, const hf__kind *kind,
                             hf__slice name);
 void hf__book_drop_target(hf__book *book, hf__target *target);
 
+/* Of nobody in particular. */
+hf__asker hf__target_asker(const hf__target *target);
+/* Who acts by this hold. */
+hf__asker hf__hold_asker(const hf__hold *hold);
+/* How often its owner has it, as far as is known here. */
+size_t hf__book_live(hf__book *book, hf__hold *hold);
+
 /* NULL if there is none. */
 hf__hold *hf__book_find(hf__book *book, const hf__target *target,
                         uint64_t ordinal);
 /* Finds or makes; pins it. NULL when out of memory. */
 hf__hold *hf__book_pin(hf__book *book, hf__target *target, uint64_t ordinal);
-/* An owner's id on the wire, "uuid:ordinal". Returns its length. */
-size_t hf__book_owner_id(const hf__book *book, uint64_t ordinal,
-                         char id[HF__OWNER_SIZE]);
+/* An owner's id on the wire, "uuid:ordinal" and what the kind adds, which may
+ * be NULL. Returns its length. */
+size_t hf__book_owner_id(const hf__book *book, const hf__kind *kind,
+                         uint64_t ordinal, char id[HF__OWNER_SIZE]);
 void hf__book_unpin(hf__book *book, hf__hold *hold);
 
 /* What to ask the server for, so that no live lease of the hold gets shorter
@@ -146,6 +160,14 @@ typedef struct hf__grant {
 
 void hf__book_granted(hf__book *book, hf__hold *hold, hf__lease *lease,
                       const hf__terms *terms, const hf__grant *grant);
+/* A hold just made stands for another process' owner of that id, which has room
+ * for what the kind adds to it. */
+void hf__book_adopt(hf__hold *hold, hf__slice owner_id);
+/* The server, asked at `asked_at`, did not list the owner. */
+void hf__book_forgotten(hf__book *book, hf__hold *hold, int64_t asked_at);
+/* The owner's leases of another kind by the same name, which share the count
+ * on the server: it is set right if there are any. */
+bool hf__book_settle_kin(hf__book *book, const hf__hold *hold);
 /* Takes a lease out, before its release is sent: from here on no renewal goes
  * out that counts it. False if it is no longer live (lost or released). */
 bool hf__book_leave(hf__book *book, hf__lease *lease);
@@ -187,7 +209,8 @@ void hf__book_check_all(hf__book *book);
 /* The server was restarted: grant nothing for a while. */
 void hf__book_restarted(hf__book *book);
 /* The lock was deleted by a command sent at `asked_at`: leases acquired before
- * are lost; later ones are the next owner's. */
+ * are lost; later ones are the next owner's. Other kinds of that name, which
+ * may share its key, are looked at. */
 void hf__book_revoke(hf__book *book, const hf__target *target,
                      int64_t asked_at);
 

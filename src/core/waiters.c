@@ -94,6 +94,7 @@ void hf__waiter_join(hf__waiters *waiters, hf__channel *channel,
     waiter->channel = channel;
     waiter->state = HF__WAITER_TRYING;
     waiter->again = false;
+    channel->shared = channel->shared || waiter->shares;
     hf__list_append(&channel->waiters, &waiter->node);
     if (channel->linger_until != HF__NEVER) {
         channel->linger_until = HF__NEVER;
@@ -104,7 +105,7 @@ void hf__waiter_join(hf__waiters *waiters, hf__channel *channel,
 /* A message that it was woken or marked for, and did not answer with a try, is
  * another's, be it one that is trying just now: that try may be the older. */
 hf__waiter *hf__waiter_leave(hf__waiters *waiters, hf__waiter *waiter,
-                             int64_t now)
+                             int64_t now, int64_t ends_at)
 {
     hf__channel *channel = waiter->channel;
     if (waiter->state == HF__WAITER_OUT) {
@@ -119,9 +120,12 @@ hf__waiter *hf__waiter_leave(hf__waiters *waiters, hf__waiter *waiter,
         hf__channel_arm(waiters, channel);
         return NULL;
     }
-    if (channel->poll_at == HF__NEVER) {
-        /* It was the one that time had woken: the others go on needing it. */
-        channel->poll_at = now + waiters->poll_cap;
+    /* It may be the one that time had woken: the others go on needing it. */
+    int64_t latest = now + waiters->poll_cap;
+    latest = ends_at < latest ? ends_at : latest;
+    if (channel->poll_at == HF__NEVER ||
+        (ends_at != HF__NEVER && channel->poll_at > latest)) {
+        channel->poll_at = latest;
         hf__channel_arm(waiters, channel);
     }
     hf__waiter *heir = owes ? hf__channel_wake(channel) : NULL;
@@ -156,6 +160,21 @@ hf__waiter *hf__channel_wake(hf__channel *channel)
          n = n->next) {
         hf__waiter *waiter = HF__CONTAINER(n, hf__waiter, node);
         if (waiter->state == HF__WAITER_PARKED) {
+            waiter->state = HF__WAITER_WOKEN;
+            return waiter;
+        }
+    }
+    return NULL;
+}
+
+hf__waiter *hf__channel_wake_sharing(hf__channel *channel, unsigned *others)
+{
+    for (hf__list *n = channel->waiters.next; n != &channel->waiters;
+         n = n->next) {
+        hf__waiter *waiter = HF__CONTAINER(n, hf__waiter, node);
+        if (waiter->state == HF__WAITER_PARKED &&
+            (waiter->shares || *others == 0)) {
+            *others += !waiter->shares;
             waiter->state = HF__WAITER_WOKEN;
             return waiter;
         }

@@ -25,6 +25,7 @@ typedef struct hf__channel {
     hf__slice name;    /* behind this struct */
     const hf__kind *kind;
     hf__channel_state state;
+    bool shared;          /* some waiter has been of a shared kind */
     hf__list waiters;     /* in the order of their arrival */
     hf__heap_item timer;  /* the earlier of poll_at and linger_until */
     int64_t poll_at;      /* with parked waiters: when one of them must try */
@@ -43,7 +44,8 @@ typedef struct hf__waiter {
     hf__list node;
     hf__channel *channel;
     hf__waiter_state state;
-    bool again; /* a message came while it tried: the try may be older */
+    bool shares; /* of a shared kind */
+    bool again;  /* a message came while it tried: the try may be older */
 } hf__waiter;
 
 typedef struct hf__waiters {
@@ -66,17 +68,22 @@ void hf__waiters_drop(hf__waiters *waiters, hf__channel *channel);
 
 void hf__waiter_join(hf__waiters *waiters, hf__channel *channel,
                      hf__waiter *waiter);
-/* Returns another waiter that must be woken in its place, or NULL. */
+/* Returns another waiter that must be woken in its place, or NULL. `ends_at`:
+ * when what it was granted may end by itself, which no message tells;
+ * HF__NEVER: it was granted nothing. */
 hf__waiter *hf__waiter_leave(hf__waiters *waiters, hf__waiter *waiter,
-                             int64_t now);
+                             int64_t now, int64_t ends_at);
 /* False: do not park, try again. `poll_at`: when someone must try. */
 bool hf__waiter_park(hf__waiters *waiters, hf__waiter *waiter, int64_t poll_at);
 /* It is trying: from now on a message concerns its next try. */
 void hf__waiter_try(hf__waiter *waiter);
 
 /* Next waiter that a message or the time wakes, or NULL; the caller unparks
- * it. `all`: call again until NULL. */
+ * it. */
 hf__waiter *hf__channel_wake(hf__channel *channel);
+/* For a message that concerns all: called again until NULL, it wakes all that
+ * can have it together, and one of the others. *others is 0 at first. */
+hf__waiter *hf__channel_wake_sharing(hf__channel *channel, unsigned *others);
 /* For a message of that meaning: marks those that try. */
 void hf__channel_mark_trying(hf__channel *channel, bool all);
 /* The earliest channel with something due, or NULL. Its timer is taken out. */

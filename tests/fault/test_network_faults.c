@@ -73,6 +73,27 @@ static void test_reply_of_reentry_lost(void **state)
     lose_reply_of_acquire(*state, true);
 }
 
+/* F9: the lock was taken away, and the reply to the owner's next acquire is
+ * lost: what was lost is told, and not taken for what the server has given
+ * since. */
+static void test_reply_lost_after_a_loss(void **state)
+{
+    fault *f = *state;
+    hf_client *client = open_behind(f);
+    hf_lock *lock = fault_lock(f, client, "applied");
+    hf_acquire_options options = long_lease(TEST_LIMIT_MS);
+    hf_lease *first = fault_take_with(f, lock, &options);
+    assert_true(srv_cmd_is(f->server, "1", "DEL applied"));
+    proxy_set(f->net, PROXY_TO_CLIENT, PROXY_DROP_NEXT);
+    hf_lease *second = fault_take_with(f, lock, &options);
+    assert_true(proxy_counts(f->net).dropped[PROXY_TO_CLIENT] > 0);
+    assert_int_equal(hf_lease_get_state(first), HF_LEASE_LOST);
+    assert_int_equal(hf_lease_loss(first), HF_LOSS_REVOKED);
+    fault_expect_count(f, "applied", second, "1");
+    fault_give(f, second);
+    assert_true(srv_cmd_is(f->server, "0", "EXISTS applied"));
+}
+
 /* F9: a single try does not wait for a second saying; what the lost reply has
  * granted is given back. */
 static void test_reply_of_try_lost(void **state)
@@ -417,6 +438,7 @@ int main(void)
         FAULT_TEST_NET(test_reply_of_acquire_lost),
         FAULT_TEST_NET(test_reply_of_reentry_lost),
         FAULT_TEST_NET(test_reply_out_of_thin_air),
+        FAULT_TEST_NET(test_reply_lost_after_a_loss),
         FAULT_TEST_NET(test_reply_of_try_lost),
         FAULT_TEST_NET(test_try_over_a_cut),
         FAULT_TEST_NET(test_reply_of_force_lost),

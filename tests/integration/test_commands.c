@@ -140,13 +140,15 @@ static void test_one_command_a_question(void **state)
     int yes = 0;
     int64_t number = 0;
     expect(HF_OK, hf_lock_is_locked(lock, &yes, &err));
-    assert_int_equal(ear_commands(monitor, server, "\"EXISTS\"").commands, 1);
+    (void)ear_commands(monitor, server, ""); /* the script's text, for once */
+    expect(HF_OK, hf_lock_is_locked(lock, &yes, &err));
+    assert_commands(1);
     expect(HF_OK, hf_lock_is_held_by(lock, NULL, &yes, &err));
-    assert_int_equal(ear_commands(monitor, server, "\"HEXISTS\"").commands, 1);
+    assert_commands(1);
     expect(HF_OK, hf_lock_hold_count(lock, NULL, &number, &err));
-    assert_int_equal(ear_commands(monitor, server, "\"HGET\"").commands, 1);
+    assert_commands(1);
     expect(HF_OK, hf_lock_remaining_ms(lock, &number, &err));
-    assert_int_equal(ear_commands(monitor, server, "\"PTTL\"").commands, 1);
+    assert_commands(1);
     hf_lock_free(lock);
     hf_client_free(client);
 }

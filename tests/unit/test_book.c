@@ -475,7 +475,7 @@ static void test_owner_id_is_uuid_and_ordinal(void **state)
          "01234567-89ab-4cde-8f01-23456789abcd:18446744073709551615"},
     };
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(hf__book_owner_id(&h.book, cases[i].ordinal, id),
+        assert_int_equal(hf__book_owner_id(&h.book, NULL, cases[i].ordinal, id),
                          strlen(cases[i].id));
         assert_string_equal(id, cases[i].id);
     }

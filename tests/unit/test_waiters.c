@@ -57,7 +57,7 @@ static void park(int i, int64_t poll_at)
 
 static hf__waiter *leave(int i)
 {
-    return hf__waiter_leave(&waiters, &crowd[i], world.now);
+    return hf__waiter_leave(&waiters, &crowd[i], world.now, HF__NEVER);
 }
 
 /* A message that wakes one, as the driver takes it. */
@@ -355,6 +355,45 @@ static void test_poll_survives_the_leaving_of_the_woken_waiter(void **state)
     assert_ptr_equal(let_time_wake(), &crowd[1]);
 }
 
+/* What was granted may end without a message: the others ask at its end, be it
+ * sooner than they meant to. */
+static void test_others_ask_when_the_grant_ends(void **state)
+{
+    (void)state;
+    join(3);
+    park(0, world.now + VIRTUAL_SECOND);
+    park(1, world.now + VIRTUAL_SECOND);
+    assert_null(hf__waiter_leave(&waiters, &crowd[2], world.now,
+                                 world.now + VIRTUAL_MS(400)));
+    assert_int_equal(channel->poll_at, world.now + VIRTUAL_MS(400));
+    assert_null(hf__waiter_leave(&waiters, &crowd[1], world.now,
+                                 world.now + VIRTUAL_MS(900)));
+    assert_int_equal(channel->poll_at, world.now + VIRTUAL_MS(400));
+    channel->poll_at = HF__NEVER;
+    hf__waiter_try(&crowd[0]);
+    hf__waiter_join(&waiters, channel, &crowd[1]);
+    assert_null(hf__waiter_leave(&waiters, &crowd[1], world.now,
+                                 world.now + 2 * POLL_CAP));
+    assert_int_equal(channel->poll_at, world.now + POLL_CAP);
+}
+
+/* A message for all wakes all that can have it together, and one other. */
+static void test_sharing(void **state)
+{
+    (void)state;
+    unsigned others = 0;
+    crowd[1].shares = crowd[3].shares = true;
+    join(4);
+    for (int i = 0; i < 4; i++) {
+        park(i, world.now + VIRTUAL_SECOND);
+    }
+    assert_ptr_equal(hf__channel_wake_sharing(channel, &others), &crowd[0]);
+    assert_ptr_equal(hf__channel_wake_sharing(channel, &others), &crowd[1]);
+    assert_ptr_equal(hf__channel_wake_sharing(channel, &others), &crowd[3]);
+    assert_null(hf__channel_wake_sharing(channel, &others));
+    assert_int_equal(crowd[2].state, HF__WAITER_PARKED);
+}
+
 static void test_poll_survives_a_woken_waiter_that_never_tries(void **state)
 {
     (void)state;
@@ -380,7 +419,7 @@ static void random_step(void)
         }
         break;
     case 1:
-        (void)hf__waiter_leave(&waiters, waiter, world.now);
+        (void)hf__waiter_leave(&waiters, waiter, world.now, HF__NEVER);
         break;
     case 2:
         if (waiter->state == HF__WAITER_TRYING) {
@@ -463,6 +502,8 @@ int main(void)
         TEST(test_time_wakes_one_only),
         TEST(test_poll_survives_the_leaving_of_a_parked_waiter),
         TEST(test_poll_survives_the_leaving_of_the_woken_waiter),
+        TEST(test_others_ask_when_the_grant_ends),
+        TEST(test_sharing),
         TEST(test_poll_survives_a_woken_waiter_that_never_tries),
         TEST(test_random_histories_forget_nobody),
     };

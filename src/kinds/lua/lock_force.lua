@@ -1,6 +1,6 @@
 -- Deletes a lock whoever holds it.
 -- KEYS[1]  name
--- ARGV[1]  channel
+-- ARGV[1]  channel; empty: nobody is told
 -- Reply    1: deleted; 0: was not locked; an error if the key is no lock
 -- Message  "0" on the channel when deleted
 -- Redisson RedissonLock.forceUnlockAsync. HLEN refuses a key of another type,
@@ -10,5 +10,7 @@ if call('hlen', key) == 0 then
     return 0
 end
 call('del', key)
-call('publish', ARGV[1], '0')
+if ARGV[1] ~= '' then
+    call('publish', ARGV[1], '0')
+end
 return 1

@@ -29,5 +29,7 @@ try('hdel', key, field)
 try('hset', key, field, '1', 'odd')
 try('hincrby', key, field, 'none')
 try('pexpire', key, 'none')
-try('publish', ARGV[1], '-1')
+if ARGV[1] ~= '' then
+    try('publish', ARGV[1], '-1')
+end
 return refused

@@ -7,7 +7,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  hold count that shall remain
 -- ARGV[3]  lease in milliseconds of what remains
--- ARGV[4]  channel
+-- ARGV[4]  channel; empty: nobody is told
 -- Reply    1: released; 0: still held; nil: the owner holds nothing here
 -- Message  "0" on the channel when released
 -- Redisson RedissonLock.unlockInnerAsync.
@@ -16,7 +16,9 @@ if ARGV[2] == '0' then
     if call('hdel', key, owner) == 0 then
         return nil
     end
-    call('publish', ARGV[4], '0')
+    if ARGV[4] ~= '' then
+        call('publish', ARGV[4], '0')
+    end
     return 1
 end
 if call('hexists', key, owner) == 0 then
