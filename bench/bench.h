@@ -61,7 +61,7 @@ redisContext *bench_connect(const char *socket, bool patient);
 /* A command's reply that is no error; dies otherwise. The format is hiredis's
  * own, with %b. */
 redisReply *bench_command(redisContext *server, const char *format, ...);
-/* How many commands clients have sent so far, without our own INFO. */
+/* How many scripts and subscriptions clients have asked for so far. */
 uint64_t bench_commands(redisContext *server);
 /* Machine, server and libraries: whatever a number depends on. */
 void bench_print_facts(redisContext *server);
@@ -85,12 +85,14 @@ typedef struct bench_options {
     uint64_t handoffs; /* measured in each round */
     bool pairs;
     bool handoff;
+    bool kinds;
     int threads;   /* 0: all numbers of threads, or of waiters */
     int placement; /* -1: all */
     int side;      /* -1: both, 0: ours, 1: theirs */
 } bench_options;
 
 void bench_pairs(const bench_options *options, redisContext *server);
+void bench_kinds(const bench_options *options, redisContext *server);
 void bench_handoff(const bench_options *options, redisContext *server);
 
 #endif

@@ -59,6 +59,7 @@ typedef struct contest {
     pid_t server;
     uint32_t owners;
     uint32_t processes;
+    hf_kind kind;
     uint64_t first; /* the hold in which counting begins */
     uint64_t last;  /* and ends */
 } contest;
@@ -184,10 +185,13 @@ static void *compete(void *arg)
 
 /* --------------------------------------------------------------- processes */
 
-static hf_lock *open_lock(const party *p, const char *name)
+static hf_lock *open_lock(const party *p, const char *name, hf_kind kind)
 {
     hf_error err = HF_ERROR_INIT;
-    hf_lock *lock = hf_lock_open(p->client, name, &err);
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+    options.kind = kind;
+    hf_lock *lock =
+        hf_lock_open_with(p->client, name, strlen(name), &options, &err);
     if (!lock) {
         bench_die("%s", hf_error_text(&err));
     }
@@ -197,7 +201,7 @@ static hf_lock *open_lock(const party *p, const char *name)
 static void measure_alone(const party *p)
 {
     const contest *c = p->contest;
-    hf_lock *lock = open_lock(p, "bench:alone");
+    hf_lock *lock = open_lock(p, "bench:alone", c->kind);
     bench_place(BENCH_APART, c->server);
     int64_t begin = bench_now();
     for (int64_t now = begin; now < begin + ALONE;) {
@@ -221,8 +225,8 @@ static void compete_all(const party *p, uint32_t process, uint32_t count)
         owner *o = &owners[i];
         snprintf(name, sizeof(name), "bench:probe:%u:%02u", process, i);
         o->party = p;
-        o->lock = open_lock(p, "bench:handoff");
-        o->own = open_lock(p, name);
+        o->lock = open_lock(p, "bench:handoff", p->contest->kind);
+        o->own = open_lock(p, name, HF_KIND_REENTRANT);
         if (pthread_create(&o->thread, NULL, compete, o) != 0) {
             bench_die("cannot start a thread");
         }
@@ -293,6 +297,7 @@ static void run_contest(const contest *c)
 typedef struct row {
     uint32_t waiters;
     uint32_t processes;
+    hf_kind kind;
     bench_series p50;
     bench_series p99;
     bench_series rtt;
@@ -322,7 +327,8 @@ static void run_round(const bench_options *options, pid_t server, row *r)
     contest c = {.options = options,
                  .server = server,
                  .owners = r->waiters + 1,
-                 .processes = r->processes};
+                 .processes = r->processes,
+                 .kind = r->kind};
     board *b = board_new(c.owners);
     c.board = b;
     c.first = WARM_UP + c.owners;
@@ -347,12 +353,27 @@ static void run_round(const bench_options *options, pid_t server, row *r)
     munmap(b, sizeof(*b));
 }
 
+static const char *kind_name(hf_kind kind)
+{
+    switch (kind) {
+    case HF_KIND_FAIR:
+        return "fair";
+    case HF_KIND_WRITE:
+        return "write";
+    case HF_KIND_FENCED:
+        return "fenced";
+    default:
+        return "reentrant";
+    }
+}
+
 static void print_row(const row *r)
 {
     char text[6][48];
     size_t size = sizeof(text[0]);
-    printf("%7u %9u  %-18s %-18s %-14s %-18s %-14s %s\n", r->waiters,
-           r->processes, bench_series_text(&r->p50, 1, 0, text[0], size),
+    printf("%-9s %7u %9u  %-18s %-18s %-14s %-18s %-14s %s\n",
+           kind_name(r->kind), r->waiters, r->processes,
+           bench_series_text(&r->p50, 1, 0, text[0], size),
            bench_series_text(&r->p99, 1, 0, text[1], size),
            bench_series_text(&r->rtt, 1, 0, text[2], size),
            bench_series_text(&r->p50_rtt, 1, 2, text[3], size),
@@ -362,11 +383,15 @@ static void print_row(const row *r)
 
 static void keep_ratios(const row *r)
 {
-    char name[16];
+    char name[40];
+    int n = r->kind == HF_KIND_REENTRANT
+                ? 0
+                : snprintf(name, sizeof(name), "%s_", kind_name(r->kind));
     if (r->processes == 1) {
-        snprintf(name, sizeof(name), "%u", r->waiters);
+        snprintf(name + n, sizeof(name) - (size_t)n, "%u", r->waiters);
     } else {
-        snprintf(name, sizeof(name), "%ux%u", r->waiters, r->processes);
+        snprintf(name + n, sizeof(name) - (size_t)n, "%ux%u", r->waiters,
+                 r->processes);
     }
     bench_ratio(bench_series_median(&r->p50_rtt), "handoff_%s_p50_rtt", name);
     bench_ratio(bench_series_median(&r->p99_rtt), "handoff_%s_p99_rtt", name);
@@ -379,10 +404,10 @@ static void report(const row *rows, size_t count)
 {
     printf("\nHand-off of one lock by message, placement free, hold %.1f ms, "
            "think time %.1f ms (us; median [min..max])\n"
-           "%7s %9s  %-18s %-18s %-14s %-18s %-14s %s\n",
+           "%-9s %7s %9s  %-18s %-18s %-14s %-18s %-14s %s\n",
            (double)HOLD / (double)BENCH_MS, (double)THINK / (double)BENCH_MS,
-           "waiters", "processes", "p50", "p99", "rtt", "p50 in rtt", "probe",
-           "commands");
+           "kind", "waiters", "processes", "p50", "p99", "rtt", "p50 in rtt",
+           "probe", "commands");
     for (size_t i = 0; i < count; i++) {
         print_row(&rows[i]);
         keep_ratios(&rows[i]);
@@ -391,14 +416,20 @@ static void report(const row *rows, size_t count)
 
 void bench_handoff(const bench_options *options, redisContext *server)
 {
-    static const uint32_t shapes[][2] = {
-        {1, 1}, {8, 1}, {64, 1}, {8, 4}, {64, 4}};
+    static const uint32_t shapes[][3] = {
+        {1, 1, HF_KIND_REENTRANT},  {8, 1, HF_KIND_REENTRANT},
+        {64, 1, HF_KIND_REENTRANT}, {8, 4, HF_KIND_REENTRANT},
+        {64, 4, HF_KIND_REENTRANT}, {8, 1, HF_KIND_FAIR},
+        {64, 1, HF_KIND_FAIR},      {8, 1, HF_KIND_WRITE},
+        {64, 1, HF_KIND_WRITE},     {8, 1, HF_KIND_FENCED},
+        {64, 1, HF_KIND_FENCED}};
     static row rows[sizeof(shapes) / sizeof(shapes[0])];
     size_t count = 0;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         if (options->threads == 0 || options->threads == (int)shapes[i][0]) {
             rows[count].waiters = shapes[i][0];
             rows[count].processes = shapes[i][1];
+            rows[count].kind = (hf_kind)shapes[i][2];
             count++;
         }
     }

@@ -31,18 +31,24 @@ static long number(const char *option, const char *text, long max)
     return n;
 }
 
-/* Which of two words it is. */
-static int choice(const char *option, const char *text, const char *first,
-                  const char *second)
+/* Which of the words it is. */
+static int choice(const char *option, const char *text,
+                  const char *const words[], int count)
 {
-    if (strcmp(text, first) != 0 && strcmp(text, second) != 0) {
-        fail_usage(option, text);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return i;
+        }
     }
-    return strcmp(text, second) == 0;
+    fail_usage(option, text);
+    return -1;
 }
 
 static void take(bench_options *options, int option, const char *value)
 {
+    static const char *const parts[] = {"pairs", "handoff", "kinds"};
+    static const char *const places[] = {"same", "free"};
+    static const char *const sides[] = {"ours", "theirs"};
     int only = 0;
     switch (option) {
     case 's':
@@ -54,9 +60,10 @@ static void take(bench_options *options, int option, const char *value)
         options->handoffs = QUICK_HANDOFFS;
         break;
     case 'o':
-        only = choice("--only", value, "pairs", "handoff");
+        only = choice("--only", value, parts, 3);
         options->pairs = only == 0;
         options->handoff = only == 1;
+        options->kinds = only == 2;
         break;
     case 'r':
         options->rounds = (size_t)number("--rounds", value, BENCH_ROUNDS_MAX);
@@ -68,10 +75,10 @@ static void take(bench_options *options, int option, const char *value)
         options->threads = (int)number("--threads", value, 64);
         break;
     case 'p':
-        options->placement = choice("--place", value, "same", "free");
+        options->placement = choice("--place", value, places, 2);
         break;
     case 'd':
-        options->side = choice("--side", value, "ours", "theirs");
+        options->side = choice("--side", value, sides, 2);
         break;
     default:
         fputs(usage, stderr);
@@ -96,6 +103,7 @@ int main(int argc, char **argv)
                              .handoffs = HANDOFFS,
                              .pairs = true,
                              .handoff = true,
+                             .kinds = true,
                              .placement = -1,
                              .side = -1};
     int option = 0;
@@ -109,6 +117,9 @@ int main(int argc, char **argv)
     bench_print_facts(server);
     if (options.pairs) {
         bench_pairs(&options, server);
+    }
+    if (options.kinds) {
+        bench_kinds(&options, server);
     }
     if (options.handoff) {
         bench_handoff(&options, server);
