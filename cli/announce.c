@@ -74,7 +74,7 @@ static void show(announcer *a, int64_t remaining)
     char waited[DURATION_SIZE];
     char behind[DURATION_SIZE + 32];
     char text[QUOTE_SIZE + 2 * DURATION_SIZE + 64];
-    (void)text_quote(name, name_room(a), a->name, strlen(a->name));
+    (void)text_quote_names(name, name_room(a), a->names, a->name_count);
     /* Whole seconds: 0s, not 200ms, at the start. */
     int64_t elapsed = (clock_ms() - a->start) / 1000;
     (void)snprintf(waited, sizeof(waited), "0s");
@@ -99,7 +99,9 @@ static int look(announcer *a, const struct pollfd *stop)
 {
     struct pollfd stopped = *stop;
     int64_t remaining = INT64_MIN;
-    (void)hf_lock_remaining_ms(a->lock, &remaining, NULL);
+    if (a->lock) {
+        (void)hf_lock_remaining_ms(a->lock, &remaining, NULL);
+    }
     if (remaining == NOT_LOCKED) {
         return FREE_PERIOD_MS;
     }
@@ -120,12 +122,8 @@ static void *announce(void *arg)
     return NULL;
 }
 
-void announcer_start(announcer *a, hf_lock *lock, const char *name,
-                     int64_t start)
+void announcer_start(announcer *a)
 {
-    a->lock = lock;
-    a->name = name;
-    a->start = start;
     a->terminal = isatty(STDERR_FILENO);
     a->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (a->stop_fd < 0) {

@@ -8,13 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zero it before use. */
+/* Zero it, and set lock, names and start before it is started. */
 typedef struct announcer {
     bool running;
     pthread_t thread;
     int stop_fd;
-    hf_lock *lock;
-    const char *name;
+    hf_lock *lock; /* NULL: there is no remaining time to tell */
+    char *const *names;
+    int name_count;
     int64_t start; /* of the wait, clock_ms */
     bool terminal; /* one line, rewritten */
     int shown;     /* columns of it that are on the screen */
@@ -22,8 +23,7 @@ typedef struct announcer {
 
 /* Writes the line until stopped: rewritten each second on a terminal, else
  * once now and then every minute. Failing to is no failure. */
-void announcer_start(announcer *a, hf_lock *lock, const char *name,
-                     int64_t start);
+void announcer_start(announcer *a);
 /* Also clears the line. Harmless if it never ran. */
 void announcer_stop(announcer *a);
 

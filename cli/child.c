@@ -24,12 +24,12 @@ typedef struct channel {
 
 /* ---- environment */
 
-static char *make_entry(const char *name, const char *value)
+static char *make_entry(const variable *v)
 {
-    size_t size = strlen(name) + strlen(value) + 2;
+    size_t size = strlen(v->name) + strlen(v->value) + 2;
     char *entry = malloc(size);
     if (entry) {
-        (void)snprintf(entry, size, "%s=%s", name, value);
+        (void)snprintf(entry, size, "%s=%s", v->name, v->value);
     }
     return entry;
 }
@@ -40,52 +40,57 @@ static bool is_named(const char *entry, const char *name)
     return strncmp(entry, name, length) == 0 && entry[length] == '=';
 }
 
-static size_t copy_others(char **out)
+static bool is_replaced(const command *c, const char *entry)
 {
-    size_t used = 0;
-    for (char **at = environ; *at; at++) {
-        if (!is_named(*at, "HOLDFAST_LOCK") &&
-            !is_named(*at, "HOLDFAST_OWNER") &&
-            !is_named(*at, "HOLDFAST_PASSWORD")) {
-            out[used++] = *at;
+    for (size_t i = 0; i < c->variable_count; i++) {
+        if (is_named(entry, c->variables[i].name)) {
+            return true;
         }
     }
-    return used;
+    return false;
 }
 
-/* Its last two entries are its own, the others the environment's. */
-static char **make_environment(const command *c)
+/* The first `own` entries are its own, the others the environment's. */
+typedef struct environment {
+    char **list;
+    size_t own;
+} environment;
+
+static void free_environment(environment *e)
+{
+    for (size_t i = 0; e->list && i < e->own; i++) {
+        free(e->list[i]);
+    }
+    free(e->list);
+}
+
+static bool make_environment(const command *c, environment *out)
 {
     size_t count = 0;
     while (environ[count]) {
         count++;
     }
-    char **out = calloc(count + 3, sizeof(*out));
-    char *lock = make_entry("HOLDFAST_LOCK", c->lock);
-    char *owner = make_entry("HOLDFAST_OWNER", c->owner);
-    if (!out || !lock || !owner) {
-        free(lock);
-        free(owner);
-        free(out);
-        return NULL;
+    *out = (environment){
+        .list = calloc(count + c->variable_count + 1, sizeof(*out->list))};
+    if (!out->list) {
+        return false;
     }
-    size_t used = copy_others(out);
-    out[used++] = lock;
-    out[used] = owner;
-    return out;
-}
-
-static void free_environment(char **list)
-{
-    size_t count = 0;
-    while (list && list[count]) {
-        count++;
+    for (size_t i = 0; i < c->variable_count; i++) {
+        if (c->variables[i].value) {
+            out->list[out->own] = make_entry(&c->variables[i]);
+            if (!out->list[out->own]) {
+                return false;
+            }
+            out->own++;
+        }
     }
-    if (count >= 2) {
-        free(list[count - 1]);
-        free(list[count - 2]);
+    size_t used = out->own;
+    for (char **at = environ; *at; at++) {
+        if (!is_replaced(c, *at)) {
+            out->list[used++] = *at;
+        }
     }
-    free(list);
+    return true;
 }
 
 /* ---- pipes */
@@ -121,7 +126,7 @@ static bool read_all(int fd, void *out, size_t size)
 
 /* ---- in the child */
 
-_Noreturn static void child_main(const command *c, char **environment,
+_Noreturn static void child_main(const command *c, char **variables,
                                  const signals *s, const channel *ch,
                                  pid_t parent)
 {
@@ -134,7 +139,7 @@ _Noreturn static void child_main(const command *c, char **environment,
         _exit(CLI_INTERNAL); /* the runner died meanwhile */
     }
     signals_restore(s);
-    (void)execvpe(c->argv[0], c->argv, environment);
+    (void)execvpe(c->argv[0], c->argv, variables);
     int error = errno;
     (void)!write(ch->error[1], &error, sizeof(error));
     _exit(CLI_NOT_FOUND);
@@ -173,13 +178,13 @@ static int release_child(const command *c, pid_t pid, const guard *g,
     return exec_error(c->argv[0], error);
 }
 
-static int run_child(const command *c, char **environment, const signals *s,
+static int run_child(const command *c, char **variables, const signals *s,
                      channel *ch, pid_t *pid)
 {
     pid_t parent = getpid();
     *pid = fork();
     if (*pid == 0) {
-        child_main(c, environment, s, ch, parent);
+        child_main(c, variables, s, ch, parent);
     }
     if (*pid < 0) {
         say("cannot start a process: %s", strerror(errno));
@@ -196,21 +201,21 @@ pid_t child_start(const command *c, const signals *s, const guard *g,
 {
     channel ch;
     pid_t pid = -1;
-    char **environment = make_environment(c);
+    environment with;
     *code = CLI_SYSTEM;
-    if (!environment || !open_channel(&ch)) {
+    if (!make_environment(c, &with) || !open_channel(&ch)) {
         say("cannot start a process: %s", strerror(errno));
-        free_environment(environment);
+        free_environment(&with);
         return -1;
     }
-    *code = run_child(c, environment, s, &ch, &pid);
+    *code = run_child(c, with.list, s, &ch, &pid);
     if (*code == CLI_OK) {
         *code = release_child(c, pid, g, t, &ch);
     }
     /* Ends a child that was not let go. */
     close_pair(ch.go);
     close_pair(ch.error);
-    free_environment(environment);
+    free_environment(&with);
     if (*code != CLI_OK && pid > 0) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
         }

@@ -6,10 +6,18 @@
 #include "cli/signals.h"
 #include "cli/terminal.h"
 
+#include <stddef.h>
+
+/* A variable of the command's environment. */
+typedef struct variable {
+    const char *name;
+    const char *value; /* NULL: the command does not find it */
+} variable;
+
 typedef struct command {
     char **argv;
-    const char *lock;  /* for HOLDFAST_LOCK */
-    const char *owner; /* for HOLDFAST_OWNER */
+    const variable *variables; /* set, or taken away */
+    size_t variable_count;
 } command;
 
 /* Starts it, from the main thread (the parent-death signal follows the thread

@@ -43,15 +43,17 @@ json_t *json_line_new(void)
     return json_pack("{s:i}", "v", 1);
 }
 
-int json_line_set_name(json_t *object, const char *bytes, size_t length)
+int json_set_bytes(json_t *object, const char *key, const char *bytes,
+                   size_t length)
 {
+    char other[32];
     if (text_is_utf8(bytes, length)) {
-        return json_object_set_new(object, "name", json_stringn(bytes, length));
+        return json_object_set_new(object, key, json_stringn(bytes, length));
     }
+    (void)snprintf(other, sizeof(other), "%s_base64", key);
     char *coded = base64(bytes, length);
     int failed =
-        coded ? json_object_set_new(object, "name_base64", json_string(coded))
-              : -1;
+        coded ? json_object_set_new(object, other, json_string(coded)) : -1;
     free(coded);
     return failed;
 }

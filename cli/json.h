@@ -9,9 +9,10 @@
 
 /* A new object with its version; NULL when out of memory. */
 json_t *json_line_new(void);
-/* Sets "name" if the bytes are UTF-8, else "name_base64". Returns 0 or -1, as
- * jansson does. */
-int json_line_set_name(json_t *object, const char *bytes, size_t length);
+/* Sets the key if the bytes are UTF-8, else the key with "_base64" behind.
+ * Returns 0 or -1, as jansson does. */
+int json_set_bytes(json_t *object, const char *key, const char *bytes,
+                   size_t length);
 /* Writes it to stdout as one line and frees it. `failed`: whether setting a
  * member did. Returns an exit code. */
 int json_line_write(json_t *object, int failed);

@@ -10,6 +10,12 @@ static const cli_option list_options[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(cli_options, json),
      .help = "One JSON object per line."},
+    {.letter = 'a',
+     .names = {"all"},
+     .kind = OPTION_FLAG,
+     .offset = offsetof(cli_options, all),
+     .help = "Also what may be a semaphore, a latch or a simple lock, but also "
+             "any program's number or string."},
 };
 
 static int list(const cli_options *options)
@@ -22,8 +28,9 @@ static int list(const cli_options *options)
         return code;
     }
     lock_view view = {.json = options->json,
+                      .only_locks = !options->all,
                       .server = hf_client_server(client)};
-    if (hf_client_list_locks(client, glob, show_lock, &view, &err) != HF_OK) {
+    if (hf_inspect_all(client, glob, show_lock, &view, &err) != HF_OK) {
         view.code = report_error(&err);
     }
     code = show_end(&view);
@@ -38,7 +45,7 @@ const cli_verb verb_list = {
     .notes = "In GLOB, * stands for any text, ? for one character, [ab] for "
              "one of these; \\ takes their meaning away. The keys are read "
              "with SCAN, bit by bit, so that the server goes on serving "
-             "others.",
+             "others.\nFor the columns see holdfast(1).",
     .operand = "GLOB",
     .operands = OPERANDS_OPTIONAL,
     .connects = true,

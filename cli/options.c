@@ -89,7 +89,7 @@ static const cli_option *find_option(const cli_verb *verb, const char *name,
 
 /* ---- values */
 
-static bool parse_number(const char *text, int64_t *out)
+bool number_parse(const char *text, int64_t *out)
 {
     if (*text == '\0' || strlen(text) > 9 ||
         strspn(text, "0123456789") != strlen(text)) {
@@ -146,7 +146,7 @@ static int store_amount(const parser *p, const cli_option *option,
 {
     char shown[QUOTE_SIZE];
     int64_t amount;
-    bool good = option->kind == OPTION_NUMBER ? parse_number(value, &amount)
+    bool good = option->kind == OPTION_NUMBER ? number_parse(value, &amount)
                                               : duration_parse(value, &amount);
     if (!good || amount < option->min || amount > option->max) {
         return range_error(
@@ -247,32 +247,27 @@ static int parse_short(parser *p, char *word)
     return CLI_OK;
 }
 
-static int take_operand(parser *p, char *word)
+static void take_operand(parser *p, char *word)
 {
     cli_options *out = p->out;
-    if (p->verb->operands == OPERANDS_COMMAND && out->operand_count == 1) {
-        return usage_error(p->verb->name,
-                           "put -- between the lock's name and the command");
-    }
     /* Never in front of the word just read. */
     out->operands[out->operand_count++] = word;
-    return CLI_OK;
 }
 
-/* Behind `--`: the command, if the lock's name was there already, else
- * operands, however they look. */
+/* Behind `--`: the command, if a lock's name was there already, else an
+ * operand, however it looks; of other verbs all that follow. */
 static int parse_rest(parser *p, bool *done)
 {
     bool command = p->verb->operands == OPERANDS_COMMAND;
-    if (command && p->out->operand_count == 1) {
+    if (command && p->out->operand_count > 0) {
         p->out->command = p->next;
         *done = true;
         return CLI_OK;
     }
     while (*p->next) {
-        int code = take_operand(p, *p->next++);
-        if (code != CLI_OK || command) {
-            return code;
+        take_operand(p, *p->next++);
+        if (command) {
+            return CLI_OK;
         }
     }
     *done = true;
@@ -285,8 +280,10 @@ static int parse_word(parser *p, bool *done)
     if (strcmp(word, "--") == 0) {
         return parse_rest(p, done);
     }
-    if (word[0] != '-' || word[1] == '\0') {
-        return take_operand(p, word);
+    bool number = p->verb->negative && word[1] >= '0' && word[1] <= '9';
+    if (word[0] != '-' || word[1] == '\0' || number) {
+        take_operand(p, word);
+        return CLI_OK;
     }
     return word[1] == '-' ? parse_long(p, word) : parse_short(p, word);
 }
@@ -301,7 +298,7 @@ static int check_operands(const cli_verb *verb, const cli_options *out)
         return usage_error(verb->name, "%s is missing", verb->operand);
     }
     if ((verb->operands == OPERANDS_NONE && out->operand_count > 0) ||
-        (verb->operands != OPERANDS_MANY && out->operand_count > 1)) {
+        (verb->operands <= OPERANDS_ONE && out->operand_count > 1)) {
         return usage_error(verb->name, "too many arguments");
     }
     return CLI_OK;
@@ -316,6 +313,8 @@ int options_parse(const cli_verb *verb, char **words, cli_options *out)
         .lease_ms = UNSET,
         .max_hold_ms = UNSET,
         .kill_after_ms = UNSET,
+        .permits = UNSET,
+        .lifetime_ms = UNSET,
         .operands = words,
     };
     parser p = {verb, words, out};

@@ -25,11 +25,17 @@ typedef struct cli_options {
     bool force;
     bool yes;
     bool nonblock;
+    bool shared;
+    bool exclusive;
+    bool all;
     const char *url; /* a copy; the original is masked */
     const char *password_file;
     const char *command_line; /* of -c */
+    const char *kind;         /* a name of kind_find's */
     int64_t wait_ms;          /* UNSET: for ever */
     int64_t conflict_code;
+    int64_t permits;     /* UNSET: a lock is wanted */
+    int64_t lifetime_ms; /* UNSET: for ever */
     int64_t ttl_ms;
     int64_t lease_ms;      /* UNSET: renewed */
     int64_t max_hold_ms;   /* UNSET: no ceiling */
@@ -67,7 +73,8 @@ enum operand_rule {
     OPERANDS_OPTIONAL, /* none or one */
     OPERANDS_ONE,
     OPERANDS_MANY,   /* one or more */
-    OPERANDS_COMMAND /* one, then options again, then `--` and a command */
+    OPERANDS_COMMAND /* one or more, options among them, then `--` and a
+                        command */
 };
 
 typedef struct cli_verb {
@@ -78,6 +85,7 @@ typedef struct cli_verb {
     const char *operand; /* what an operand is called in messages */
     enum operand_rule operands;
     bool connects; /* takes the options that say which server */
+    bool negative; /* an operand may be a number below 0 */
     const cli_option *options;
     size_t option_count;
     int (*run)(const cli_options *options);
@@ -94,6 +102,8 @@ extern const cli_verb verb_run;
 extern const cli_verb verb_status;
 extern const cli_verb verb_list;
 extern const cli_verb verb_unlock;
+extern const cli_verb verb_sem;
+extern const cli_verb verb_latch;
 extern const cli_verb verb_server;
 extern const cli_verb verb_help;
 
@@ -105,6 +115,9 @@ const cli_verb *find_verb(const char *name);
  * what is wrong; when help was asked for, what is missing is no mistake.
  * words is NULL-terminated, and is reordered. */
 int options_parse(const cli_verb *verb, char **words, cli_options *out);
+
+/* Reads a number of up to nine digits, as options take them. */
+bool number_parse(const char *text, int64_t *out);
 
 /* Writes the help of a verb to stdout; NULL: of the tool. */
 void print_help(const cli_verb *verb);

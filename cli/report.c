@@ -71,6 +71,7 @@ int exit_code_of(hf_status status)
     case HF_OK:
         return CLI_OK;
     case HF_NOT_ACQUIRED:
+    case HF_EHELD: /* to a script it is all the same who has it */
         return CLI_NOT_ACQUIRED;
     case HF_EINVAL:
         return CLI_USAGE;

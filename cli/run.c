@@ -4,15 +4,16 @@
 #include "cli/duration.h"
 #include "cli/exit_codes.h"
 #include "cli/guard.h"
+#include "cli/holding.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/supervise.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
-#include "cli/wait.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,33 @@ static const cli_option run_options[] = {
      .offset = FIELD(conflict_code),
      .max = 255,
      .help = "Exit code when the lock was not acquired. Default: 75."},
+    {.letter = 's',
+     .names = {"shared"},
+     .kind = OPTION_FLAG,
+     .offset = FIELD(shared),
+     .help = "Take the read side of a read/write lock, which several may have "
+             "at once: --kind read."},
+    {.letter = 'x',
+     .names = {"exclusive"},
+     .kind = OPTION_FLAG,
+     .offset = FIELD(exclusive),
+     .help = "Take its write side: --kind write."},
+    {.names = {"kind"},
+     .argument = "KIND",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(kind),
+     .help = "What kind of lock: reentrant (the default), non-reentrant, fair, "
+             "fair-non-reentrant, read, write, spin, fenced or simple."},
+    {.letter = 'j',
+     .names = {"permits"},
+     .argument = "N",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(permits),
+     .min = 1,
+     .max = 999999999,
+     .help = "Take one of N permits instead of a lock: at most N commands run "
+             "at once. N counts when there is no semaphore of that name yet; "
+             "holdfast sem add changes it."},
     {.letter = 'c',
      .names = {"command"},
      .argument = "LINE",
@@ -125,18 +153,61 @@ static int check_command(const cli_options *o)
                                   "each other");
     }
     if (!o->command_line && !behind) {
-        return usage_error("run", "no command: put it behind --, or use "
+        return usage_error("run", "no command: put -- in front of it, or use "
                                   "--command");
+    }
+    return CLI_OK;
+}
+
+static int check_names(const cli_options *o)
+{
+    char name[QUOTE_SIZE];
+    for (int i = 0; i < o->operand_count; i++) {
+        const char *this = o->operands[i];
+        if (this[0] == '\0') {
+            return usage_error("run", "the lock's name is empty");
+        }
+        for (int j = 0; j < i; j++) {
+            if (strcmp(this, o->operands[j]) == 0) {
+                return usage_error(
+                    "run", "%s is named twice",
+                    text_quote(name, sizeof(name), this, strlen(this)));
+            }
+        }
+    }
+    return CLI_OK;
+}
+
+static int check_kind(const cli_options *o)
+{
+    char kind[QUOTE_SIZE];
+    hf_kind unused;
+    int ways =
+        o->shared + o->exclusive + (o->kind != NULL) + (o->permits != UNSET);
+    if (ways > 1) {
+        return usage_error("run", "--shared, --exclusive, --kind and --permits "
+                                  "exclude each other");
+    }
+    if (o->permits != UNSET && o->operand_count > 1) {
+        return usage_error("run", "--permits takes one name");
+    }
+    if (o->kind && !kind_find(o->kind, &unused)) {
+        return usage_error(
+            "run", "--kind %s: not one of " KIND_NAMES,
+            text_quote(kind, sizeof(kind), o->kind, strlen(o->kind)));
     }
     return CLI_OK;
 }
 
 static int check(const cli_options *o)
 {
-    if (o->operands[0][0] == '\0') {
-        return usage_error("run", "the lock's name is empty");
+    int code = check_names(o);
+    if (code == CLI_OK) {
+        code = check_kind(o);
     }
-    int code = check_command(o);
+    if (code == CLI_OK) {
+        code = check_command(o);
+    }
     return code == CLI_OK ? check_times(o) : code;
 }
 
@@ -167,13 +238,18 @@ static verdict start_and_supervise(watched *w, const command *c)
 
 /* ---- giving back */
 
+static const char *names_of(const cli_options *o, char out[QUOTE_SIZE])
+{
+    return text_quote_names(out, QUOTE_SIZE, o->operands, o->operand_count);
+}
+
 /* A command that did its work while the lock was lost did not do it under the
  * lock, hence CLI_LOST even if the command succeeded. */
 static int released_as_lost(const cli_options *o, int code)
 {
-    char name[QUOTE_SIZE];
-    say("the lock %s was lost before the command ended",
-        text_quote(name, sizeof(name), o->operands[0], strlen(o->operands[0])));
+    char names[QUOTE_SIZE];
+    say("the %s %s was lost before the command ended", holding_noun(o),
+        names_of(o, names));
     return o->on_lost.action == LOST_IGNORE ? code : CLI_LOST;
 }
 
@@ -181,7 +257,7 @@ static int give_back(const cli_options *o, hf_lease *lease, verdict result)
 {
     int code = result.code;
     hf_error err = HF_ERROR_INIT;
-    char name[QUOTE_SIZE];
+    char names[QUOTE_SIZE];
     hf_status status = hf_lease_release(lease, &err);
     if (status == HF_ELOST) {
         return result.lost ? code : released_as_lost(o, code);
@@ -189,32 +265,80 @@ static int give_back(const cli_options *o, hf_lease *lease, verdict result)
     if (status != HF_OK) {
         say("warning: %s", hf_error_text(&err));
     } else if (o->verbose) {
-        say("released %s", text_quote(name, sizeof(name), o->operands[0],
-                                      strlen(o->operands[0])));
+        say("released %s", names_of(o, names));
     }
     return code;
 }
 
 static void say_acquired(const cli_options *o, int64_t started)
 {
-    char name[QUOTE_SIZE];
+    char names[QUOTE_SIZE];
     if (o->verbose) {
-        say("acquired %s after %" PRId64 " ms",
-            text_quote(name, sizeof(name), o->operands[0],
-                       strlen(o->operands[0])),
+        say("acquired %s after %" PRId64 " ms", names_of(o, names),
             clock_ms() - started);
     }
 }
 
 /* ---- the verb */
 
+#define TOKEN_SIZE 24
+
+/* Names and tokens of what is held, each on a line. */
+typedef struct held {
+    char *names;
+    char *tokens;
+    bool has_token;
+} held;
+
+static bool held_make(const cli_options *o, const hf_lease *lease, held *out)
+{
+    size_t count = (size_t)o->operand_count;
+    size_t size = 1;
+    for (size_t i = 0; i < count; i++) {
+        size += strlen(o->operands[i]) + 1;
+    }
+    *out = (held){malloc(size), malloc(count * TOKEN_SIZE + 1), false};
+    if (!out->names || !out->tokens) {
+        return false;
+    }
+    char *name = out->names;
+    char *token = out->tokens;
+    for (size_t i = 0; i < count; i++) {
+        const char *end = i + 1 < count ? "\n" : "";
+        uint64_t number = hf_multi_token(lease, i);
+        name = stpcpy(stpcpy(name, o->operands[i]), end);
+        token += snprintf(token, TOKEN_SIZE, "%" PRIu64 "%s", number, end);
+        out->has_token = out->has_token || number != 0;
+    }
+    return true;
+}
+
+static void held_free(held *h)
+{
+    free(h->names);
+    free(h->tokens);
+}
+
+static verdict run_command(watched *w, const held *h)
+{
+    char *shell_words[4];
+    const variable variables[] = {
+        {"HOLDFAST_LOCK", h->names},
+        {"HOLDFAST_OWNER", hf_lease_owner_id(w->lease)},
+        {"HOLDFAST_TOKEN", h->has_token ? h->tokens : NULL},
+        {"HOLDFAST_PASSWORD", NULL},
+    };
+    command c = {command_of(w->options, shell_words), variables,
+                 sizeof(variables) / sizeof(variables[0])};
+    return start_and_supervise(w, &c);
+}
+
 static int hold_and_run(const cli_options *o, const signals *s, guard *g,
                         holding *h)
 {
-    char *shell_words[4];
     terminal t;
-    command c = {command_of(o, shell_words), o->operands[0],
-                 hf_lease_owner_id(h->lease)};
+    verdict result = {.code = CLI_SYSTEM, .release = true};
+    held what;
     watched w = {
         .options = o,
         .lease = h->lease,
@@ -225,7 +349,12 @@ static int hold_and_run(const cli_options *o, const signals *s, guard *g,
         .terminal = &t,
     };
     terminal_open(&t);
-    verdict result = start_and_supervise(&w, &c);
+    if (held_make(o, h->lease, &what)) {
+        result = run_command(&w, &what);
+    } else {
+        say("out of memory");
+    }
+    held_free(&what);
     terminal_close(&t);
     if (guard_end(g) && !result.lost) {
         say("the runner did not run until the end of the lease it knew of, so "
@@ -246,7 +375,7 @@ static int acquire_and_run(const cli_options *o, const cli_target *target,
     static holding h; /* to be reachable at exit: it is not always freed */
     int64_t started = clock_ms();
     int code;
-    if (!wait_for_lock(o, target, s, &h, &code)) {
+    if (!holding_take(o, target, s, &h, &code)) {
         return code;
     }
     say_acquired(o, started);
@@ -276,13 +405,15 @@ static int run(const cli_options *o)
 
 const cli_verb verb_run = {
     .name = "run",
-    .synopsis = "[OPTION...] NAME [OPTION...] -- COMMAND [ARG...]\n"
-                "[OPTION...] NAME [OPTION...] -c LINE",
+    .synopsis = "[OPTION...] NAME... [OPTION...] -- COMMAND [ARG...]\n"
+                "[OPTION...] NAME... [OPTION...] -c LINE",
     .summary = "run a command while holding a lock",
     .notes = "A DURATION is a number with ms, s, m or h; without a unit it is "
              "seconds.\n"
-             "The command finds HOLDFAST_LOCK and HOLDFAST_OWNER in its "
-             "environment.\n"
+             "Of several names all are taken or none; nothing is held while "
+             "one of them is waited for.\n"
+             "The command finds HOLDFAST_LOCK, HOLDFAST_OWNER and, under a "
+             "fenced lock, HOLDFAST_TOKEN in its environment.\n"
              "Exit code: the command's own, 128+N if signal N ended it, 64 "
              "usage, 69 server unreachable, 75 not acquired, 77 authentication "
              "or permission, 78 configuration, 79 lock lost, 126 cannot "

@@ -1,4 +1,4 @@
-/* How status and list show a lock: a line of a table, or of JSON. */
+/* How status and list show what is on the server: rows of a table, or JSON. */
 #ifndef HOLDFAST_CLI_SHOW_H
 #define HOLDFAST_CLI_SHOW_H
 
@@ -8,13 +8,14 @@
 
 typedef struct lock_view {
     bool json;
+    bool only_locks; /* passes over what may be anything */
     const char *server;
     bool headed; /* the table's head has been written */
     int code;    /* exit code of the first failure */
 } lock_view;
 
-/* An hf_lock_info_fn; arg is a lock_view. Stops when stdout is gone. */
-int show_lock(void *arg, const hf_lock_info *info);
+/* An hf_inspect_fn; arg is a lock_view. Stops when stdout is gone. */
+int show_lock(void *arg, const hf_inspection *seen);
 /* Ends the output; a table without lines gets its head. Returns the exit
  * code. */
 int show_end(lock_view *view);

@@ -5,6 +5,8 @@
 #include "cli/report.h"
 #include "cli/show.h"
 
+#include <string.h>
+
 static const cli_option status_options[] = {
     {.names = {"json"},
      .kind = OPTION_FLAG,
@@ -15,12 +17,11 @@ static const cli_option status_options[] = {
 static void show_one(hf_client *client, const char *name, lock_view *view)
 {
     hf_error err = HF_ERROR_INIT;
-    hf_lock *lock = hf_lock_open(client, name, &err);
-    if (!lock || hf_lock_inspect(lock, show_lock, view, &err) != HF_OK) {
+    if (hf_inspect(client, name, strlen(name), show_lock, view, &err) !=
+        HF_OK) {
         int code = report_error(&err);
         view->code = view->code == CLI_OK ? code : view->code;
     }
-    hf_lock_free(lock);
 }
 
 static int status(const cli_options *options)
@@ -48,8 +49,9 @@ static int status(const cli_options *options)
 const cli_verb verb_status = {
     .name = "status",
     .synopsis = "[OPTION...] NAME...",
-    .summary = "show who holds locks, and for how long",
-    .notes = "Exit code: 0 if all could be read, whether locked or not.",
+    .summary = "show who has and who waits for locks of any kind",
+    .notes = "For the columns see holdfast(1).\nExit code: 0 if all could be "
+             "read, whether locked or not.",
     .operand = "the lock's NAME",
     .operands = OPERANDS_MANY,
     .connects = true,

@@ -16,6 +16,7 @@
 #include "cli/child.h"
 #include "cli/duration.h"
 #include "cli/exit_codes.h"
+#include "cli/holding.h"
 #include "cli/report.h"
 #include "cli/text.h"
 
@@ -160,10 +161,11 @@ static const char *reason(const supervisor *s)
 
 static void say_lost(const supervisor *s, const char *what)
 {
-    char name[QUOTE_SIZE];
-    const char *lock = s->w->options->operands[0];
-    say("lost the lock %s: %s; %s",
-        text_quote(name, sizeof(name), lock, strlen(lock)), reason(s), what);
+    char names[QUOTE_SIZE];
+    const cli_options *o = s->w->options;
+    say("lost the %s %s: %s; %s", holding_noun(o),
+        text_quote_names(names, sizeof(names), o->operands, o->operand_count),
+        reason(s), what);
 }
 
 static void kill_command(supervisor *s)

@@ -122,6 +122,18 @@ const char *text_quote(char *out, size_t size, const char *bytes, size_t length)
     return out;
 }
 
+const char *text_quote_names(char *out, size_t size, char *const *names,
+                             int count)
+{
+    char more[32] = "";
+    if (count > 1) {
+        (void)snprintf(more, sizeof(more), " and %d more", count - 1);
+    }
+    (void)text_quote(out, size - strlen(more), names[0], strlen(names[0]));
+    memcpy(out + strlen(out), more, strlen(more) + 1);
+    return out;
+}
+
 void text_print(FILE *out, const char *bytes, size_t length)
 {
     char piece[PIECE_SIZE];

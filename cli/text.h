@@ -18,6 +18,10 @@ bool text_is_utf8(const char *bytes, size_t length);
 const char *text_quote(char *out, size_t size, const char *bytes,
                        size_t length);
 
+/* The first of some names, and how many more there are. */
+const char *text_quote_names(char *out, size_t size, char *const *names,
+                             int count);
+
 /* The same without quotes and of any length, to a stream. */
 void text_print(FILE *out, const char *bytes, size_t length);
 

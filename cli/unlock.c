@@ -52,26 +52,77 @@ static int check(const cli_options *o)
 
 /* ---- asking */
 
-/* An hf_lock_info_fn: the question says whose lock it is. */
-static int ask_about(void *arg, const hf_lock_info *info)
+/* What there is to release. */
+typedef struct finding {
+    bool is_lock;
+    hf_kind kind;
+    char question[2 * QUOTE_SIZE + DURATION_SIZE + 64];
+} finding;
+
+/* How a lock of that shape is released by force. */
+static bool kind_of(hf_shape shape, hf_kind *out)
+{
+    static const hf_kind kinds[] = {
+        [HF_SHAPE_NONE] = HF_KIND_REENTRANT,
+        [HF_SHAPE_LOCK] = HF_KIND_REENTRANT,
+        [HF_SHAPE_FAIR] = HF_KIND_FAIR,
+        [HF_SHAPE_FENCED] = HF_KIND_FENCED,
+        [HF_SHAPE_READ] = HF_KIND_READ,
+        [HF_SHAPE_WRITE] = HF_KIND_WRITE,
+        [HF_SHAPE_SIMPLE] = HF_KIND_SIMPLE,
+        [HF_SHAPE_PERMITS] = HF_KIND_PERMIT,
+    };
+    if (shape == HF_SHAPE_COUNTER ||
+        (size_t)shape >= sizeof(kinds) / sizeof(kinds[0])) {
+        return false;
+    }
+    *out = kinds[shape];
+    return true;
+}
+
+/* An hf_inspect_fn; the question says whose lock it is. */
+static int find(void *arg, const hf_inspection *seen)
 {
     char name[QUOTE_SIZE];
     char owner[QUOTE_SIZE];
+    char more[32] = "";
     char remaining[DURATION_SIZE] = "-";
-    (void)arg;
-    (void)text_quote(name, sizeof(name), info->name, info->name_length);
-    if (!info->locked) {
-        (void)fprintf(stderr, "holdfast: %s is not locked. ", name);
+    finding *f = arg;
+    f->is_lock = kind_of(seen->shape, &f->kind);
+    (void)text_quote(name, sizeof(name), seen->name, seen->name_length);
+    if (seen->holder_count == 0) {
+        (void)snprintf(f->question, sizeof(f->question), "%s is not locked.",
+                       name);
         return 0;
     }
-    const char *who = info->owner ? info->owner : "";
-    (void)text_quote(owner, sizeof(owner), who, strlen(who));
-    if (info->remaining_ms >= 0) {
-        (void)duration_format(remaining, info->remaining_ms);
+    const hf_party *first = seen->holders;
+    (void)text_quote(owner, sizeof(owner), first->id, first->id_length);
+    if (seen->holder_count > 1) {
+        (void)snprintf(more, sizeof(more), " and %zu more",
+                       seen->holder_count - 1);
     }
-    (void)fprintf(stderr, "holdfast: %s is held by %s, remaining time %s. ",
-                  name, owner, remaining);
+    if (first->remaining_ms >= 0) {
+        (void)duration_format(remaining, first->remaining_ms);
+    }
+    (void)snprintf(f->question, sizeof(f->question),
+                   "%s is held by %s%s, remaining time %s.", name, owner, more,
+                   remaining);
     return 0;
+}
+
+static int look(hf_client *client, const char *name, finding *f)
+{
+    char shown[QUOTE_SIZE];
+    hf_error err = HF_ERROR_INIT;
+    if (hf_inspect(client, name, strlen(name), find, f, &err) != HF_OK) {
+        return report_error(&err);
+    }
+    if (!f->is_lock) {
+        say("%s is a number, no lock: see holdfast sem and holdfast latch",
+            text_quote(shown, sizeof(shown), name, strlen(name)));
+        return CLI_WRONG_TYPE;
+    }
+    return CLI_OK;
 }
 
 static bool answered_yes(void)
@@ -88,12 +139,9 @@ static bool answered_yes(void)
            strcmp(answer, "yes") == 0;
 }
 
-static int ask(hf_lock *lock)
+static int ask(const finding *f)
 {
-    hf_error err = HF_ERROR_INIT;
-    if (hf_lock_inspect(lock, ask_about, NULL, &err) != HF_OK) {
-        return report_error(&err);
-    }
+    (void)fprintf(stderr, "holdfast: %s ", f->question);
     if (!answered_yes()) {
         say("nothing was done");
         return CLI_NOTHING_DONE;
@@ -110,7 +158,7 @@ static int say_result(const cli_options *o, hf_client *client, int released)
     int code = CLI_OK;
     if (o->json) {
         json_t *line = json_line_new();
-        int failed = json_line_set_name(line, name, strlen(name));
+        int failed = json_set_bytes(line, "name", name, strlen(name));
         failed |= json_object_set_new(line, "released", json_boolean(released));
         failed |= json_object_set_new(line, "server",
                                       json_string(hf_client_server(client)));
@@ -123,22 +171,32 @@ static int say_result(const cli_options *o, hf_client *client, int released)
     return code != CLI_OK ? code : released ? CLI_OK : CLI_NOTHING_DONE;
 }
 
-static int release(const cli_options *o, hf_client *client)
+static int force(const cli_options *o, hf_client *client, hf_kind kind)
 {
     hf_error err = HF_ERROR_INIT;
     int released = 0;
-    hf_lock *lock = hf_lock_open(client, o->operands[0], &err);
-    if (!lock) {
-        return report_error(&err);
-    }
-    int code = o->yes ? CLI_OK : ask(lock);
-    if (code == CLI_OK) {
-        code = hf_lock_force_release(lock, &released, &err) == HF_OK
+    const char *name = o->operands[0];
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+    options.kind = kind;
+    hf_lock *lock =
+        hf_lock_open_with(client, name, strlen(name), &options, &err);
+    int code = lock && hf_lock_force_release(lock, &released, &err) == HF_OK
                    ? say_result(o, client, released)
                    : report_error(&err);
-    }
     hf_lock_free(lock);
     return code;
+}
+
+/* Each kind has waiters of its own to wake: so what is there is looked at
+ * before. */
+static int release(const cli_options *o, hf_client *client)
+{
+    finding f = {.kind = HF_KIND_REENTRANT};
+    int code = look(client, o->operands[0], &f);
+    if (code == CLI_OK && !o->yes) {
+        code = ask(&f);
+    }
+    return code == CLI_OK ? force(o, client, f.kind) : code;
 }
 
 static int unlock(const cli_options *o)

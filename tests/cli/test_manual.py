@@ -8,7 +8,7 @@ import unittest
 from support import BIN, ROOT
 
 PAGES = ROOT / "docs" / "man"
-VERBS = ("run", "status", "list", "unlock", "server", "help")
+VERBS = ("run", "status", "list", "unlock", "sem", "latch", "server", "help")
 COMMON = "Options of all verbs"
 CONNECTION = "Options of the verbs that use a server"
 
@@ -61,7 +61,7 @@ class Options(unittest.TestCase):
         for verb in VERBS[1:]:
             wanted = options_of_page(section("holdfast.1", f"holdfast {verb}"))
             wanted |= common
-            if verb in ("status", "list", "unlock"):
+            if verb not in ("server", "help"):
                 wanted |= connection
             self.assertEqual(options_of_help(verb), wanted, verb)
 

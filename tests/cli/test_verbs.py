@@ -9,6 +9,7 @@ import unittest
 from support import BIN, CliTest, ROOT
 
 OWNER = "11111111-2222-4333-8444-555555555555:7"
+HEAD = ["STATE", "KIND", "HOLDS", "REMAINING", "VALUE", "OWNER", "NAME"]
 
 
 class VerbTest(CliTest):
@@ -29,15 +30,20 @@ class Status(VerbTest):
         (line,) = self.objects("status", "deploy")
         self.assertTrue(0 < line.pop("remaining_ms") <= 60000)
         self.assertIn(self.server.socket_path, line.pop("server"))
-        self.assertEqual(line, {"v": 1, "name": "deploy", "locked": True,
-                                "owner": OWNER, "hold_count": 2})
+        (holder,) = line.pop("holders")
+        self.assertTrue(0 < holder.pop("remaining_ms") <= 60000)
+        self.assertEqual(holder, {"owner": OWNER, "hold_count": 2})
+        self.assertEqual(line, {"v": 1, "name": "deploy", "kind": "lock",
+                                "locked": True, "owner": OWNER,
+                                "hold_count": 2, "waiters": []})
 
     def test_json_of_a_free_one(self):
         (line,) = self.objects("status", "deploy")
         line.pop("server")
-        self.assertEqual(line, {"v": 1, "name": "deploy", "locked": False,
-                                "owner": None, "hold_count": 0,
-                                "remaining_ms": None})
+        self.assertEqual(line, {"v": 1, "name": "deploy", "kind": None,
+                                "locked": False, "owner": None,
+                                "hold_count": 0, "remaining_ms": None,
+                                "holders": [], "waiters": []})
 
     def test_json_of_one_without_an_end(self):
         self.lock("deploy", ttl=None)
@@ -56,9 +62,9 @@ class Status(VerbTest):
         result = self.holdfast("status", "deploy now", "free")
         self.assert_code(result, 0)
         head, held, free = result.stdout.splitlines()
-        self.assertEqual(head.split(),
-                         ["STATE", "HOLDS", "REMAINING", "OWNER", "NAME"])
-        self.assertRegex(held, rf"\Alocked +1 +59s +{OWNER} +deploy now\Z")
+        self.assertEqual(head.split(), HEAD)
+        self.assertRegex(held,
+                         rf"\Alocked +lock +1 +59s +- +{OWNER} +deploy now\Z")
         self.assertRegex(free, r"\Afree .* free\Z")
         self.assertEqual(result.stderr, "")
 
@@ -68,11 +74,18 @@ class Status(VerbTest):
         self.assertTrue(10000 < line["remaining_ms"] <= 20000)
 
     def test_what_is_no_lock(self):
-        self.server.command("SET", "string", "1")
+        self.server.command("RPUSH", "pile", "1")
+        self.server.command("HSET", "user", "name", "ann", "age", "7")
+        self.server.command("SET", "page", "x" * 300)
+        self.server.command("HSET", "two", "a:1", 1, "b:2", 1)
         self.lock("b")
-        result = self.holdfast("status", "string", "b")
+        result = self.holdfast("status", "pile", "user", "page", "two", "b")
         self.assert_code(result, 65)
-        self.assertRegex(result.stderr, r"\Aholdfast: [^\n]*string[^\n]*\n\Z")
+        for line, name, kind in zip(result.stderr.splitlines(),
+                                    ("pile", "user", "page", "two"),
+                                    ("list", "hash", "string", "hash"),
+                                    strict=True):
+            self.assertRegex(line, rf'\Aholdfast: "{name}" on .*a {kind}, no')
         self.assertRegex(result.stdout, "(?m)^locked .* b$")
 
     def test_name_that_is_not_utf8(self):
@@ -132,8 +145,7 @@ class List(VerbTest):
     def test_table_of_none(self):
         result = self.holdfast("list")
         self.assert_code(result, 0)
-        self.assertEqual(result.stdout.split(),
-                         ["STATE", "HOLDS", "REMAINING", "OWNER", "NAME"])
+        self.assertEqual(result.stdout.split(), HEAD)
 
     def test_binary_names(self):
         name = b"a\x00b\xff\n"
@@ -205,7 +217,8 @@ class Unlock(VerbTest):
 
 
 class Help(CliTest):
-    VERBS = ("run", "status", "list", "unlock", "server", "help")
+    VERBS = ("run", "status", "list", "unlock", "sem", "latch", "server",
+             "help")
 
     def test_version(self):
         header = (ROOT / "include/holdfast/holdfast.h").read_text()
