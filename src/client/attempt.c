@@ -226,8 +226,8 @@ static void join(hf__attempt *at, bool subscribe)
             waiter->again = !subscribe && at->machine.tries > 0;
         }
     }
-    at->machine.listening =
-        waiter->state != HF__WAITER_OUT && channel->state == HF__CHANNEL_ACTIVE;
+    at->machine.listening = waiter->state != HF__WAITER_OUT && channel &&
+                            channel->state == HF__CHANNEL_ACTIVE;
 }
 
 /* `why` must outlive the machine's next step. */

@@ -239,6 +239,10 @@ hf_status hf_lock_adopt(hf_lock *lock, const char *owner_id,
     if (!lock || !owner_id || !out) {
         return hf__error_set(err, HF_EINVAL, "lock, owner_id or lease is NULL");
     }
+    if (lock->multi) {
+        return hf__error_set(err, HF_EINVAL,
+                             "several locks as one cannot be adopted");
+    }
     hf_client *client = lock->client;
     hf_status status = hf__client_usable(client, err);
     if (status != HF_OK ||

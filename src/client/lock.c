@@ -5,7 +5,6 @@
 #include "kinds/kinds.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ------------------------------------------------------------------ opening */
@@ -182,6 +181,22 @@ typedef struct look {
     int64_t remaining_ms;
 } look;
 
+/* "LOCKED COUNT REMAINING" */
+static bool read_look(const char *text, look *seen)
+{
+    int64_t numbers[3];
+    for (size_t i = 0; i < 3; i++) {
+        char *end = NULL;
+        numbers[i] = strtoll(text, &end, 10);
+        if (end == text || *end != (i < 2 ? ' ' : '\0')) {
+            return false;
+        }
+        text = end;
+    }
+    *seen = (look){numbers[0] != 0, numbers[1], numbers[2]};
+    return true;
+}
+
 static hf_status look_with_id(hf_lock *lock, hf__slice id, look *seen,
                               hf_error *err)
 {
@@ -194,9 +209,7 @@ static hf_status look_with_id(hf_lock *lock, hf__slice id, look *seen,
     target->kind->look(&call, &asker);
     hf_status status =
         hf__client_ask(lock->client, &call, &answer, HF__NEVER, NULL, &why);
-    if (status == HF_OK &&
-        sscanf(answer.text, "%d %" SCNd64 " %" SCNd64, &seen->locked,
-               &seen->count, &seen->remaining_ms) != 3) {
+    if (status == HF_OK && !read_look(answer.text, seen)) {
         status = hf__error_set(&why, HF_EPROTOCOL,
                                "the server's reply is none of this script");
     }

@@ -7,6 +7,9 @@ import unittest
 from support import CliTest, wait_until
 
 
+WAITING = r'\Aholdfast: waiting for "pool": \d+s\n\Z'
+
+
 class CounterTest(CliTest):
     def done(self, *words, code=0, out=""):
         result = self.holdfast(*words)
@@ -69,11 +72,12 @@ class Semaphore(CounterTest):
 
     def test_not_acquired(self):
         self.done("sem", "init", "pool", "1")
-        for words, code in ((["-n"], 75), (["-w", "10ms"], 75),
-                            (["-n", "-E", "3"], 3)):
+        for words, code in ((["-n"], 75), (["-n", "-E", "3"], 3)):
             result = self.done("sem", "acquire", *words, "pool", "2",
                                code=code)
             self.assertEqual(result.stderr, "")
+        result = self.done("sem", "acquire", "-w", "2s", "pool", "2", code=75)
+        self.assertRegex(result.stderr, WAITING)
         self.assertEqual(self.value(), "1")
         result = self.done("sem", "acquire", "-n", "--verbose", "pool", "2",
                            code=75)
@@ -149,7 +153,7 @@ class Latch(CounterTest):
         self.done("latch", "down", "pool", "2", out="1\n")
         self.done("latch", "status", "pool", out="1\n")
         self.done("latch", "wait", "-n", "pool", code=75)
-        self.done("latch", "wait", "-w", "10ms", "-E", "9", "pool", code=9)
+        self.done("latch", "wait", "-w", "2s", "-E", "9", "pool", code=9)
         self.done("latch", "down", "pool", out="0\n")
         self.done("latch", "wait", "pool")
         self.assertIsNone(self.value())

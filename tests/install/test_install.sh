@@ -49,6 +49,7 @@ installed_files() {
     sort >"$dir/wanted" <<LIST
 bin/holdfast
 include/holdfast/holdfast.h
+include/holdfast/synchronizers.h
 lib/cmake/holdfast/holdfastConfig.cmake
 lib/cmake/holdfast/holdfastConfigVersion.cmake
 lib/cmake/holdfast/holdfastStaticTargets.cmake

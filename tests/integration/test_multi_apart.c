@@ -247,8 +247,7 @@ static void test_released_is_not_lost(void **state)
     assert_int_equal(t.times, 0);
 }
 
-/* Whoever releases is told by that, and the others are released all the same.
- */
+/* Whoever releases is told by that; the others are released all the same. */
 static void test_found_lost_by_its_release(void **state)
 {
     (void)state;
