@@ -370,17 +370,17 @@ HF_API hf_status hf_lock_release(hf_lock *lock, hf_owner *owner, hf_error *err);
 HF_API hf_status hf_lock_force_release(hf_lock *lock, int *released,
                                        hf_error *err);
 
-/** @param[out] locked  non-zero while anybody holds the lock (EXISTS) */
+/** @param[out] locked  non-zero while anybody holds the lock */
 HF_API hf_status hf_lock_is_locked(hf_lock *lock, int *locked, hf_error *err);
 /** @param[in]  owner  NULL: the calling thread
- *  @param[out] held   non-zero if the server lists the owner (HEXISTS) */
+ *  @param[out] held   non-zero if the server lists the owner */
 HF_API hf_status hf_lock_is_held_by(hf_lock *lock, hf_owner *owner, int *held,
                                     hf_error *err);
 /** @param[out] count  the owner's hold count on the server, 0 for none */
 HF_API hf_status hf_lock_hold_count(hf_lock *lock, hf_owner *owner,
                                     int64_t *count, hf_error *err);
 /** @param[out] remaining_ms  until the lock ends by itself; -1 a lock
- *                            without an end, -2 not locked (PTTL) */
+ *                            without an end, -2 not locked */
 HF_API hf_status hf_lock_remaining_ms(hf_lock *lock, int64_t *remaining_ms,
                                       hf_error *err);
 

@@ -10,9 +10,10 @@
 --          "0": for ever
 -- ARGV[4]  optional, "again": the owner has it already, or else this changes
 --          nothing
--- Reply    -2: free, so the owner has it not; "COUNT TOKEN": granted, the owner's hold count (1: the key was free)
---          and its token, which is the same when it is granted again; n:
---          another owner's for n more milliseconds, -1 when its key has no end
+-- Reply    -2: free, so the owner has it not; "COUNT TOKEN": granted, the
+--          owner's hold count (1: the key was free) and its token, which is the
+--          same when it is granted again; n: another owner's for n more
+--          milliseconds, -1 when its key has no end
 -- Message  none
 -- Redisson RedissonFencedLock.tryLockInnerAsync. The counter is set before the
 -- hash: should it be refused, nothing is half done. As a double a time in
