@@ -311,13 +311,24 @@ static hf_status give_back_each(hf__multi_lease *whole, hf_error *err)
     return worst;
 }
 
+/* Its keeper has it still to tell. */
+static bool any_lost(const hf__multi_lease *whole)
+{
+    for (size_t i = 0; i < whole->multi->count; i++) {
+        if (!hf_lease_is_held(whole->parts[i].lease)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 hf_status hf__multi_give_back(hf_lease *lease, hf_error *err)
 {
     hf__multi_lease *whole = lease->multi;
     if (hf__client_inherited(lease->client)) {
         return hf__client_usable(lease->client, err);
     }
-    return move_on(whole, HF__OPEN, HF__ENDED)
+    return !any_lost(whole) && move_on(whole, HF__OPEN, HF__ENDED)
                ? give_back(whole, HF__NEVER, err)
                : give_back_each(whole, err);
 }

@@ -51,7 +51,11 @@ static void look(hf__call *call, const hf__asker *asker)
     hf__call_add(call, asker->owner);
 }
 
-/* No probe: its acquire is one command, which is refused as a whole. */
+static void probe(hf__call *call, const hf__asker *asker)
+{
+    hf__call_on_name(call, &hf__script_simple_probe, asker);
+}
+
 const hf__kind hf__kind_simple = {
     .noun = "simple lock",
     .letter = 'U',
@@ -60,5 +64,6 @@ const hf__kind hf__kind_simple = {
     .release = release,
     .force = force,
     .look = look,
+    .probe = probe,
     .renew = &hf__script_simple_renew,
 };

@@ -4,6 +4,8 @@
 -- arguments that it refuses after the permission has been checked, or that
 -- have no effect.
 -- KEYS[1]  name of a lock
+-- KEYS[2]  optional: counter of tokens; what it needs is only asked for, since
+--          INCR has no arguments that would make it refuse without effect
 -- ARGV[1]  its channel
 -- ARGV[2]  a field that no lock has
 -- Reply    names of the commands refused
@@ -31,5 +33,17 @@ try('hincrby', key, field, 'none')
 try('pexpire', key, 'none')
 if ARGV[1] ~= '' then
     try('publish', ARGV[1], '-1')
+end
+if KEYS[2] then
+    local function ask(...)
+        if not redis.acl_check_cmd(...) then
+            refused[#refused + 1] = (...)
+        end
+    end
+    ask('time')
+    ask('get', KEYS[2])
+    ask('set', KEYS[2], '1')
+    ask('incr', KEYS[2])
+    ask('pexpire', KEYS[2], '1')
 end
 return refused
