@@ -8,29 +8,38 @@ Each may be given several times; every version meets every server. -k chooses
 scenarios. The server is by default HOLDFAST_TEST_SERVER, else redis-server."""
 
 import argparse
+import contextlib
 import itertools
 import os
 import sys
 import unittest
 
-import test_interop
+import test_counters
+import test_fair
+import test_locks
+import test_readwrite
+from scenarios import ROLES, InteropTest
 from world import World
+
+CASES = [*test_locks.CASES, *test_fair.CASES, *test_readwrite.CASES,
+         *test_counters.CASES]
 
 
 class Result(unittest.TextTestResult):
-    """Keeps what the table tells: (scenario, role) and how it ended."""
+    """Keeps what the table tells: of each kind and scenario, how it ended in
+    each role."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.cells = {}
 
     def _tell(self, test, outcome):
-        if isinstance(test, test_interop.InteropTest):
-            row = (test.shortDescription(), test.ROLE)
+        if isinstance(test, InteropTest):
             text = outcome
             if outcome == "ok" and test.notes:
-                text += ": " + ", ".join(test.notes)
-            self.cells.setdefault(row, text)
+                text = ", ".join(test.notes)
+            row = (getattr(test, "TITLE", test.KIND), test.shortDescription())
+            self.cells.setdefault(row, {}).setdefault(test.ROLE, text)
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -50,37 +59,45 @@ class Result(unittest.TextTestResult):
             self._tell(test, "FAILED")
 
 
-def suite(patterns):
+def suite(version, patterns):
+    """Of the kinds that this version of Redisson has."""
     loader = unittest.TestLoader()
     loader.testNamePatterns = patterns and [f"*{p}*" for p in patterns]
     return unittest.TestSuite(
-        loader.loadTestsFromTestCase(case) for case in
-        (test_interop.HoldfastHolds, test_interop.RedissonHolds,
-         test_interop.HoldfastAlone, test_interop.Together))
+        loader.loadTestsFromTestCase(case) for case in CASES
+        if case.SINCE <= version)
 
 
 def run(world, patterns):
-    test_interop.world = world
+    InteropTest.world = world
     runner = unittest.TextTestRunner(verbosity=2, resultclass=Result,
                                      stream=sys.stdout)
-    return runner.run(suite(patterns))
+    with contextlib.closing(world):
+        world.open()
+        return runner.run(suite(world.version, patterns))
 
 
 def print_table(columns):
     """columns: title and cells of each run."""
     rows = list(dict.fromkeys(itertools.chain(
         *(cells for _, cells in columns))))
-    scenarios = [scenario for scenario, _ in rows]
-    rows.sort(key=lambda row: scenarios.index(row[0]))
-    table = [["Scenario", "Role", *(title for title, _ in columns)]]
-    table += [[*row, *(cells.get(row, "-") for _, cells in columns)]
+    kinds = list(dict.fromkeys(kind for kind, _ in rows))
+    rows.sort(key=lambda row: kinds.index(row[0]))
+    table = [["Kind", "Scenario", *(title for title, _ in columns)]]
+    table += [[*row, *(cell(cells.get(row, {})) for _, cells in columns)]
               for row in rows]
     widths = [max(map(len, column)) for column in zip(*table)]
     table.insert(1, ["-" * width for width in widths])
     print()
     for row in table:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths))
+        cells = (text.ljust(width) for text, width in zip(row, widths))
         print("| " + " | ".join(cells) + " |")
+
+
+def cell(outcomes):
+    """Such as "9 ms / 38 ms": holdfast holds, Redisson holds."""
+    texts = [outcomes[role] for role in ROLES if role in outcomes]
+    return "ok" if set(texts) == {"ok"} else " / ".join(texts) or "-"
 
 
 def main():

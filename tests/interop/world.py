@@ -28,7 +28,10 @@ BUILD = pathlib.Path(os.environ.get("HOLDFAST_BUILD_DIR",
 ACTOR = BUILD / "tests" / "interop" / "interop_actor"
 DEFAULT_WATCHDOG = 30_000  # milliseconds, of Redisson and of holdfast
 SHORT_WATCHDOG = 3_000
-LATCH = "redisson_unlock_latch:"  # Redisson's private note of an unlock
+NO_END = 922337203685477  # what Redisson says for a permit without a lease
+# Redisson's notes of unlocks; holdfast's of what was taken, and of writers that
+# wait.
+PRIVATE = re.compile("^redisson_unlock_latch:|^holdfast_|:holdfast_writer$")
 
 
 def now():
@@ -96,11 +99,18 @@ class Server(support.Server):
             return "Valkey " + found["valkey_version"]
         return "Redis " + found["redis_version"]
 
-    def tries(self):
-        """How often PTTL ran; each attempt that fails runs it once."""
+    def calls(self, command):
+        """How often a command ran; "script": any script."""
+        names = ("eval", "evalsha") if command == "script" else (command,)
         stats = self.command("INFO", "commandstats")
-        found = re.search(r"^cmdstat_pttl:calls=(\d+)", stats, re.MULTILINE)
-        return int(found[1]) if found else 0
+        total = 0
+        for name in names:
+            found = re.search(rf"^cmdstat_{name}:calls=(\d+).*?"
+                              r"(?:failed_calls=(\d+))?\r?$", stats,
+                              re.MULTILINE)
+            if found:
+                total += int(found[1]) - int(found[2] or 0)
+        return total
 
     def holdfast_listens(self):
         """Whether a connection is subscribed to a channel that is not one of
@@ -109,22 +119,38 @@ class Server(support.Server):
                    for line in self.command("CLIENT", "LIST").splitlines())
 
     def keys(self):
-        """Names but Redisson's private ones."""
+        """Names but the private ones of either side."""
         return sorted(name for name in self.command("KEYS", "*")
-                      if not name.startswith(LATCH))
+                      if not PRIVATE.search(name))
 
     def keyspace(self):
-        """All that is kept: name, type, content, milliseconds left."""
-        return [self._key(name.encode("latin-1")) for name in self.keys()]
+        """All that is kept: name, type, content, and times: milliseconds left,
+        of the key and of each of a sorted set's members."""
+        found = (self._key(name.encode("latin-1")) for name in self.keys())
+        return [key for key in found if key[1] != "none"]
 
     def _key(self, name):
         kind = self.command("TYPE", name)
+        times = [self.command("PTTL", name)]
+        content = None
         if kind == "hash":
             flat = self.command("HGETALL", name)
             content = sorted(zip(flat[::2], flat[1::2]))
-        else:
-            content = self.command("DUMP", name)
-        return name, kind, content, self.command("PTTL", name)
+        elif kind == "string":
+            content = self.command("GET", name)
+        elif kind == "list":
+            content = self.command("LRANGE", name, 0, -1)
+        elif kind == "zset":
+            flat = self.command("ZRANGE", name, 0, -1, "WITHSCORES")
+            content = flat[::2]
+            times += map(self._left, flat[1::2])
+        return name.decode("latin-1"), kind, content, times
+
+    @staticmethod
+    def _left(score):
+        """Milliseconds from now; what is no time stays itself."""
+        score = float(score)
+        return score if score >= NO_END else score - time.time() * 1000
 
 
 class Ear:
@@ -263,7 +289,7 @@ def build_jar(version):
             " packages maven and default-jdk-headless")
     folder = BUILD / "tests" / "interop" / f"redisson-{version}"
     folder.mkdir(parents=True, exist_ok=True)
-    sources = [HERE / "pom.xml", HERE / "java" / "Actor.java"]
+    sources = [HERE / "pom.xml", *sorted((HERE / "java").glob("*.java"))]
     state = hashlib.sha256(b"".join(map(pathlib.Path.read_bytes, sources)))
     stamp = folder / "built"
     # One at a time: Maven's own folder is not made for two.
@@ -297,8 +323,9 @@ class World:
         self.server_program = server_program
         self.redisson = redisson
         self.title = f"Redisson {redisson}, {server_program}"
-        self.watchdog = {}  # what test_interop's watchdog_story brought
-        self.played = {}  # and its redisson_alone
+        self.version = tuple(map(int, redisson.split(".")))
+        self.told = {}  # the stories of scenarios.py
+        self.played = {}  # and what Redisson alone leaves
         self.closing = contextlib.ExitStack()
 
     def open(self):

@@ -2,24 +2,20 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
-import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
 /**
- * Locks of Redisson on orders from standard input; actor.c is the same on
- * libholdfast, and docs/interop.md tells what either understands.
+ * Locks and synchronizers of Redisson on orders from standard input; actor.c is
+ * the same on libholdfast, and docs/interop.md tells what either understands.
  *
  * <p>Arguments: the server's URL, the watchdog's lease in milliseconds.
  */
@@ -56,19 +52,33 @@ public final class Actor {
         for (String line = orders.readLine(); line != null;
                 line = orders.readLine()) {
             String[] words = line.split(" ");
-            workers.computeIfAbsent(words[1], Worker::new).order(words);
+            Worker worker = workers.computeIfAbsent(words[1], Worker::new);
+            if (words[2].equals("parked")) {
+                answer(words[0], System.nanoTime(),
+                        Subject.yes(worker.isParked()));
+            } else {
+                worker.order(words);
+            }
         }
         Runtime.getRuntime().halt(0); // what is held stays held
+    }
+
+    private void answer(String id, long start, String result) {
+        answers.println(id + " " + start + " " + System.nanoTime() + " "
+                + result);
     }
 
     /** A thread, which is an owner of locks, with handles of its own. */
     private final class Worker {
         private final ExecutorService thread;
-        private final Map<String, RLock> locks = new HashMap<>();
+        private volatile Thread self;
+        private final Map<String, Subject> subjects = new HashMap<>();
 
         Worker(String name) {
-            thread = Executors.newSingleThreadExecutor(
-                    task -> new Thread(task, name));
+            thread = Executors.newSingleThreadExecutor(task -> {
+                self = new Thread(task, name);
+                return self;
+            });
         }
 
         void order(String[] words) {
@@ -81,104 +91,29 @@ public final class Actor {
                     problem.printStackTrace();
                     result = "error " + problem.toString().replace('\n', ' ');
                 }
-                answers.println(words[0] + " " + start + " "
-                        + System.nanoTime() + " " + result);
+                answer(words[0], start, result);
             });
+        }
+
+        /** Whether the thread sleeps until a message comes. */
+        boolean isParked() {
+            for (StackTraceElement frame : self.getStackTrace()) {
+                if (frame.getClassName().equals(
+                        "java.util.concurrent.Semaphore")) {
+                    return self.getState() == Thread.State.TIMED_WAITING;
+                }
+            }
+            return false;
         }
 
         private String obey(String[] words) throws Exception {
             if (words[2].equals("make")) {
-                locks.remove(words[3]);
+                subjects.remove(words[3]);
+                return "yes";
             }
-            RLock lock = locks.computeIfAbsent(words[3], client::getLock);
-            switch (words[2]) {
-                case "make":
-                    return "yes";
-                case "try":
-                    return yes(lock.tryLock());
-                case "acquire":
-                    return yes(acquire(lock, Long.parseLong(words[4]),
-                            Long.parseLong(words[5])));
-                case "release":
-                    return release(lock);
-                case "force":
-                    return yes(lock.forceUnlock());
-                case "locked":
-                    return yes(lock.isLocked());
-                case "held":
-                    return yes(lock.isHeldByCurrentThread());
-                case "count":
-                    return String.valueOf(lock.getHoldCount());
-                case "remaining":
-                    return String.valueOf(lock.remainTimeToLive());
-                case "hold":
-                    return hold(lock, Long.parseLong(words[4]),
-                            Long.parseLong(words[5]));
-                case "load":
-                    return load(lock, Integer.parseInt(words[4]),
-                            words[5], Path.of(words[6]));
-                default:
-                    return "error no such order";
-            }
+            return subjects.computeIfAbsent(words[3],
+                            word -> Subject.open(client, word))
+                    .obey(Arrays.copyOfRange(words, 2, words.length));
         }
-    }
-
-    private static String yes(boolean holds) {
-        return holds ? "yes" : "no";
-    }
-
-    private static boolean acquire(RLock lock, long wait, long lease)
-            throws InterruptedException {
-        if (wait < 0 && lease == 0) {
-            lock.lock();
-            return true;
-        }
-        if (wait < 0) {
-            lock.lock(lease, TimeUnit.MILLISECONDS);
-            return true;
-        }
-        if (lease == 0) {
-            return lock.tryLock(wait, TimeUnit.MILLISECONDS);
-        }
-        return lock.tryLock(wait, lease, TimeUnit.MILLISECONDS);
-    }
-
-    private static String release(RLock lock) {
-        try {
-            lock.unlock();
-            return "yes";
-        } catch (IllegalMonitorStateException refused) {
-            return "refused";
-        }
-    }
-
-    private static String hold(RLock lock, long lease, long milliseconds)
-            throws InterruptedException {
-        acquire(lock, -1, lease);
-        long enter = System.nanoTime();
-        Thread.sleep(milliseconds);
-        long leave = System.nanoTime();
-        return enter + " " + leave + " " + release(lock);
-    }
-
-    /** Adds to a number in a file, in two steps that only the lock guards. */
-    private static String load(RLock lock, int rounds, String counter,
-            Path ledger) throws IOException {
-        StringBuilder stays = new StringBuilder();
-        try (RandomAccessFile file = new RandomAccessFile(counter, "rw")) {
-            for (int i = 0; i < rounds; i++) {
-                lock.lock();
-                long enter = System.nanoTime();
-                file.seek(0);
-                long number = file.readLong();
-                file.seek(0);
-                file.writeLong(number + 1);
-                long leave = System.nanoTime();
-                lock.unlock();
-                stays.append(enter).append(' ').append(leave).append('\n');
-            }
-        }
-        Files.writeString(ledger, stays);
-        return String.valueOf(rounds);
     }
 }
