@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static sim_actor actors[SIM_PROCESSES];
 
@@ -77,6 +78,71 @@ static void note_options(sim_actor *actor, const hf_client_options *options)
               (long long)options->restart_quarantine_ms);
 }
 
+static hf_lock *open_lock(const sim_actor *actor, unsigned lock, hf_kind kind)
+{
+    hf_lock_options options = HF_LOCK_OPTIONS_INIT;
+    const char *name = sim_lock_name(lock);
+    hf_error err = HF_ERROR_INIT;
+    options.kind = kind;
+    options.fair_wait_ms = world.plan.fair_wait;
+    options.token_life_ms = world.plan.token_life;
+    options.backoff_max_ms = world.plan.backoff_max;
+    options.prefer_writers = world.plan.prefer_writers;
+    hf_lock *opened =
+        hf_lock_open_with(actor->client, name, strlen(name), &options, &err);
+    if (!opened) {
+        sim_violation("NoOddStatus", "hf_lock_open_with: %s",
+                      hf_error_text(&err));
+    }
+    return opened;
+}
+
+static void open_handles(sim_actor *actor, unsigned lock)
+{
+    static const hf_kind kinds[SIM_KINDS] = {
+        [SIM_REENTRANT] = HF_KIND_REENTRANT,
+        [SIM_ONCE] = HF_KIND_NON_REENTRANT,
+        [SIM_SPIN] = HF_KIND_SPIN,
+        [SIM_FENCED] = HF_KIND_FENCED,
+        [SIM_SIMPLE] = HF_KIND_SIMPLE,
+        [SIM_RW] = HF_KIND_WRITE,
+        [SIM_FAIR] = HF_KIND_FAIR,
+        [SIM_FAIR_ONCE] = HF_KIND_FAIR_NON_REENTRANT,
+        [SIM_PERMIT] = HF_KIND_PERMIT,
+    };
+    sim_handles *handles = &actor->handles[lock];
+    sim_kind kind = world.plan.kinds[lock];
+    memset(handles, 0, sizeof(*handles));
+    if (kind == SIM_REENTRANT) {
+        handles->lock[0] =
+            hf_lock_open(actor->client, sim_lock_name(lock), NULL);
+    } else if (!sim_kind_counts(kind)) {
+        handles->lock[0] = open_lock(actor, lock, kinds[kind]);
+    }
+    if (kind == SIM_SEMAPHORE || kind == SIM_IN_TURN) {
+        hf_semaphore_options options = HF_SEMAPHORE_OPTIONS_INIT;
+        options.no_starvation = kind == SIM_IN_TURN;
+        handles->semaphore =
+            hf_semaphore_open(actor->client, sim_lock_name(lock),
+                              strlen(sim_lock_name(lock)), &options, NULL);
+    }
+    if (kind == SIM_LATCH) {
+        handles->latch = hf_latch_open(actor->client, sim_lock_name(lock),
+                                       strlen(sim_lock_name(lock)), NULL);
+    }
+    if (kind == SIM_RW) {
+        handles->lock[SIM_READERS] = open_lock(actor, lock, HF_KIND_READ);
+    }
+}
+
+static void close_handles(sim_handles *handles)
+{
+    hf_lock_free(handles->lock[0]);
+    hf_lock_free(handles->lock[SIM_READERS]);
+    hf_semaphore_free(handles->semaphore);
+    hf_latch_free(handles->latch);
+}
+
 static void open_client(sim_actor *actor)
 {
     hf_client_options options = draw_options();
@@ -98,7 +164,7 @@ static void open_client(sim_actor *actor)
         sim_sleep_until(world.now + sim_between(SIM_MS, 200 * SIM_MS));
     }
     for (unsigned i = 0; i < SIM_LOCKS; i++) {
-        actor->locks[i] = hf_lock_open(actor->client, sim_lock_name(i), NULL);
+        open_handles(actor, i);
     }
     for (unsigned i = 0; i < SIM_OWNERS; i++) {
         actor->owners[i] = hf_owner_new(actor->client, NULL);
@@ -144,7 +210,7 @@ static void close_client(sim_actor *actor)
     actor->client = NULL;
     free_records(actor);
     for (unsigned i = 0; i < SIM_LOCKS; i++) {
-        hf_lock_free(actor->locks[i]);
+        close_handles(&actor->handles[i]);
     }
     for (unsigned i = 0; i < SIM_OWNERS; i++) {
         hf_owner_free(actor->owners[i]);

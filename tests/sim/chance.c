@@ -105,4 +105,5 @@ void sim_draw_plan(void)
     plan->late = sim_below(2);
     draw_network(plan);
     draw_processors(plan);
+    sim_draw_kinds();
 }

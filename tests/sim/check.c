@@ -72,7 +72,21 @@ static const loss *loss_since(unsigned lock, int64_t since)
     return NULL;
 }
 
+bool sim_check_lost_since(unsigned lock, int64_t since)
+{
+    return loss_since(lock, since) != NULL;
+}
+
 /* --------------------------------------------------------------- exclusion */
+
+static const char *owner_of(const hf__hold *hold, char text[SIM_OWNER_SIZE])
+{
+    if (!hold->target->kind->owner_is_random) {
+        return hold->owner;
+    }
+    sim_owner_text(text, (hf__slice){hold->owner, hold->owner_length});
+    return text;
+}
 
 typedef struct holder {
     const sim_actor *actor;
@@ -118,8 +132,22 @@ static bool excused(const sim_standing *first, const sim_standing *second,
     return false;
 }
 
+/* Readers share, and a writer reads what it writes. Permits are counted. */
+static bool may_share(const holder *a, const holder *b, unsigned lock)
+{
+    sim_kind kind = world.plan.kinds[lock];
+    bool readers =
+        !sim_is_writer(a->hold->owner) && !sim_is_writer(b->hold->owner);
+    return kind == SIM_PERMIT ||
+           (kind == SIM_RW &&
+            (readers || sim_same_actor(a->hold->owner, b->hold->owner)));
+}
+
 static void check_pair(const holder *a, const holder *b, unsigned lock)
 {
+    if (may_share(a, b, lock)) {
+        return;
+    }
     const sim_standing *of_a = sim_standing_of(a->hold->owner, lock);
     const sim_standing *of_b = sim_standing_of(b->hold->owner, lock);
     if (!of_a || !of_b) {
@@ -140,23 +168,25 @@ static void check_pair(const holder *a, const holder *b, unsigned lock)
 static void check_end_at_server(const sim_actor *actor, const hf__hold *hold,
                                 unsigned lock, int64_t until)
 {
-    const sim_watch *watch = &sim_watches[lock];
-    const sim_standing *standing = sim_standing_of(hold->owner, lock);
+    char text[SIM_OWNER_SIZE];
+    const char *owner = owner_of(hold, text);
+    const sim_standing *standing = sim_standing_of(owner, lock);
     if (standing && loss_since(lock, standing->granted_at)) {
         return;
     }
-    if (!watch->held || strcmp(watch->owner, hold->owner) != 0) {
+    const sim_share *share = sim_share_of(&sim_watches[lock], owner);
+    if (!share) {
         sim_violation("ValidityExclusion",
                       "%s believes to hold %s, the server knows nothing of it",
-                      hold->owner, sim_lock_name(lock));
+                      owner, sim_lock_name(lock));
     }
-    if (until > sim_local(actor->process, watch->ends_at)) {
+    if (until > sim_local(actor->process, share->ends_at)) {
         sim_violation("ValidityExclusion",
                       "%s believes to hold %s until %.6f s, on the server it "
                       "ends at %.6f s",
-                      hold->owner, sim_lock_name(lock),
+                      owner, sim_lock_name(lock),
                       (double)sim_true(actor->process, until) / 1e9,
-                      (double)watch->ends_at / 1e9);
+                      (double)share->ends_at / 1e9);
     }
 }
 
@@ -187,9 +217,10 @@ static void check_hold(sim_actor *actor, const hf__hold *hold, holders *all)
 
 static int64_t count_at_server(const hf__hold *hold, unsigned lock)
 {
-    const sim_watch *watch = &sim_watches[lock];
-    return watch->held && strcmp(watch->owner, hold->owner) == 0 ? watch->count
-                                                                 : 0;
+    char text[SIM_OWNER_SIZE];
+    const sim_share *share =
+        sim_share_of(&sim_watches[lock], owner_of(hold, text));
+    return share ? share->count : 0;
 }
 
 /* Something is under way, or somebody is about to say something. */
@@ -205,7 +236,8 @@ static void check_count(const sim_actor *actor, const hf__hold *hold)
 {
     unsigned lock =
         sim_lock_number(hold->target->name.data, hold->target->name.length);
-    const sim_standing *standing = sim_standing_of(hold->owner, lock);
+    char text[SIM_OWNER_SIZE];
+    const sim_standing *standing = sim_standing_of(owner_of(hold, text), lock);
     if (is_moving(hold) || !sim_server_is_up() ||
         (hold->live > 0 && valid_until(actor, hold) == 0) ||
         (standing && loss_since(lock, standing->granted_at))) {
@@ -351,8 +383,9 @@ static void check_record(const sim_actor *actor, sim_record *record)
 /* ------------------------------------------------------------------ waiters */
 
 /* How long a free lock may stay free although somebody waits. */
-static int64_t patience(const sim_actor *actor, const sim_watch *watch)
+static int64_t patience(const sim_actor *actor, unsigned lock, sim_freeing how)
 {
+    sim_kind kind = world.plan.kinds[lock];
     int64_t span = sim_slack();
     int64_t ends = world.plan.lease_max / 95 * 100;
     if (actor->process->disturbed > 0) {
@@ -361,9 +394,12 @@ static int64_t patience(const sim_actor *actor, const sim_watch *watch)
                      (1u << SIM_FAULT_RESOLVE | 1u << SIM_FAULT_CUT)) != 0;
         span += 2 * actor->command_timeout + (slow ? 8 : 2) * SIM_SECOND;
     }
-    if (watch->freeing != SIM_FREE_TOLD) {
+    if (sim_kind_is_silent(kind)) {
+        return span + 2 * 128 * SIM_MS;
+    }
+    if (how != SIM_FREE_TOLD) {
         /* Who has asked knows when the other's lease ends. */
-        bool known = watch->freeing == SIM_FREE_EXPIRED;
+        bool known = how == SIM_FREE_EXPIRED && !sim_kind_is_fair(kind);
         span += (known ? least(actor->poll_cap, ends) : actor->poll_cap) * 101 /
                 100;
     }
@@ -373,28 +409,163 @@ static int64_t patience(const sim_actor *actor, const sim_watch *watch)
     return span;
 }
 
+/* The way in for that waiter, as it is now; how it came to be so. */
+static sim_door door_of(const sim_waiting *waiting)
+{
+    const sim_watch *watch = &sim_watches[waiting->lock];
+    sim_kind kind = world.plan.kinds[waiting->lock];
+    sim_door door = watch->doors[waiting->door];
+    if (kind == SIM_PERMIT && !door.open) {
+        for (unsigned i = 0; i < watch->share_count; i++) {
+            int64_t ends_at = watch->shares[i].ends_at;
+            if (ends_at < world.now && (!door.open || ends_at < door.since)) {
+                door = (sim_door){true, ends_at, SIM_FREE_EXPIRED};
+            }
+        }
+    }
+    if (!sim_kind_is_fair(kind) && kind != SIM_IN_TURN) {
+        return door;
+    }
+    /* Of two that wait in one name the place goes with the first's grant, and
+     * the other asks again by itself. */
+    if (sim_kind_is_fair(kind) && !sim_place_of(watch, waiting->owner)) {
+        door.how = SIM_FREE_REMOVED;
+    }
+    for (unsigned i = 0; door.open && i < watch->queue_count; i++) {
+        const sim_place *place = &watch->queue[i];
+        if (strcmp(place->owner, waiting->owner) == 0) {
+            break;
+        }
+        door.open = place->ends_at <= world.now;
+        if (place->ends_at > door.since) {
+            door.since = place->ends_at;
+            door.how = SIM_FREE_EXPIRED;
+        }
+    }
+    door.since = most(door.since, watch->first_since);
+    return door;
+}
+
+/* A grant whose reply takes as long as its lease is worth nothing, and of a
+ * shared lock the door stays open meanwhile. */
+static int64_t last_grant(const sim_process *process,
+                          const sim_waiting *waiting)
+{
+    const sim_standing *standing =
+        sim_standing_of(waiting->owner, waiting->lock);
+    if (waiting->owner[0] == '\0') {
+        return sim_watches[waiting->lock].granted_at[process->number];
+    }
+    return standing ? standing->granted_at : 0;
+}
+
 static void check_waiting(const sim_actor *actor, const sim_waiting *waiting)
 {
     const sim_process *process = actor->process;
-    const sim_watch *watch = &sim_watches[waiting->lock];
     if (!waiting->waiting || waiting->cancelled || actor->all_cancelled ||
-        watch->held || world.now >= waiting->until || process->paused ||
+        world.now >= waiting->until || process->paused ||
         process->cut_off > world.now || !sim_server_serves()) {
         return;
     }
-    int64_t since = most(watch->free_since, waiting->since);
+    const sim_door door = door_of(waiting);
+    if (!door.open) {
+        return;
+    }
+    int64_t since = most(door.since, waiting->since);
+    since = most(since, last_grant(process, waiting));
     since = most(since, most(process->disturbed, process->running_from));
     int64_t quarantine = actor->client->book.quarantined_until;
-    if (quarantine > 0) {
+    if (quarantine > 0 && !sim_kind_counts(world.plan.kinds[waiting->lock])) {
         since = most(since, sim_true(process, quarantine));
     }
-    if (world.now - since > patience(actor, watch)) {
+    if (world.now - since > patience(actor, waiting->lock, door.how)) {
         sim_violation("NoLostWakeup",
                       "%s is free since %.6f s, and a thread of p%u waits for "
                       "it since %.6f s",
-                      sim_lock_name(waiting->lock),
-                      (double)watch->free_since / 1e9, process->number,
-                      (double)waiting->since / 1e9);
+                      sim_lock_name(waiting->lock), (double)door.since / 1e9,
+                      process->number, (double)waiting->since / 1e9);
+    }
+}
+
+/* ------------------------------------------------------------------- queues
+ */
+
+static sim_actor *actor_of(const char *owner)
+{
+    for (unsigned i = 0; i < world.process_count; i++) {
+        const sim_process *process = &world.processes[i];
+        sim_actor *actor = process->actor;
+        if (!process->dead && actor && actor->client &&
+            strncmp(owner, actor->client->book.uuid, 36) == 0) {
+            return actor;
+        }
+    }
+    return NULL;
+}
+
+/* In that name, since then or before, and for longer than that. */
+static bool is_waiting(const sim_actor *actor, unsigned lock, const char *owner,
+                       int64_t since, int64_t until)
+{
+    for (unsigned i = 0; i < actor->process->thread_count; i++) {
+        const sim_waiting *waiting = &actor->waiting[i];
+        if (waiting->waiting && waiting->lock == lock &&
+            waiting->since <= since && waiting->until > until &&
+            strcmp(waiting->owner, owner) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing has kept the process from saying anything since then. */
+static bool was_free_since(const sim_process *process, int64_t since)
+{
+    return process->disturbed <= since && process->running_from <= since &&
+           !process->paused && process->cut_off <= since &&
+           !has_black_conn(process);
+}
+
+void sim_check_passed_over(unsigned lock, const sim_place *place)
+{
+    sim_actor *actor = actor_of(place->owner);
+    int64_t since = world.now - world.plan.fair_wait * SIM_MS / 2;
+    if (actor &&
+        is_waiting(actor, lock, place->owner, since, world.now + sim_slack()) &&
+        sim_true(actor->process, actor->client->book.quarantined_until) <
+            since &&
+        was_free_since(actor->process, since) && since > place->taken_at &&
+        !sim_check_lost_since(lock, place->taken_at)) {
+        sim_violation("Fifo", "%s waits for %s, and was passed over",
+                      place->owner, sim_lock_name(lock));
+    }
+}
+
+/* Who does not wait any more leaves the queue. */
+static void check_queue(unsigned lock)
+{
+    sim_watch *watch = &sim_watches[lock];
+    for (unsigned i = 0; i < watch->queue_count; i++) {
+        sim_place *place = &watch->queue[i];
+        sim_actor *actor = actor_of(place->owner);
+        /* An older state has old places. */
+        if (!actor || is_waiting(actor, lock, place->owner, world.now, 0) ||
+            !sim_server_serves() || sim_check_lost_since(lock, 0)) {
+            place->left_at = 0;
+            continue;
+        }
+        if (place->left_at == 0) {
+            place->left_at = world.now;
+        }
+        int64_t patience = 3 * actor->command_timeout + SIM_SECOND +
+                           sim_slack() + (may_be_slow() ? 4 * SIM_SECOND : 0);
+        if (world.now > place->left_at + patience &&
+            was_free_since(actor->process, world.now - patience)) {
+            sim_violation("NoResidue",
+                          "%s does not wait for %s any more, but stands in "
+                          "its queue",
+                          place->owner, sim_lock_name(lock));
+        }
     }
 }
 
@@ -402,7 +573,9 @@ static void check_waiting(const sim_actor *actor, const sim_waiting *waiting)
 
 static void check_actor(sim_actor *actor, holders *all)
 {
-    bool count = world.steps % 4 == 0;
+    /* Of permits and the like many idle ones are kept. */
+    bool count =
+        world.steps % (actor->client->book.idle_count > 16 ? 64 : 4) == 0;
     const hf__hold *hold = actor->client->book.holds;
     for (; hold; hold = hold->hh.next) {
         check_hold(actor, hold, all);
@@ -433,6 +606,9 @@ void sim_check(void)
 {
     holders all;
     memset(all.count, 0, sizeof(all.count));
+    for (unsigned i = 0; i < SIM_LOCKS && world.steps % 16 == 0; i++) {
+        check_queue(i);
+    }
     for (unsigned i = 0; i < world.process_count; i++) {
         sim_process *process = &world.processes[i];
         sim_actor *actor = process->actor;
@@ -459,11 +635,44 @@ static bool all_have_left(void)
     return true;
 }
 
+static bool begins(const model_key *key, const char *text)
+{
+    return strncmp(key->name.data, text, strlen(text)) == 0;
+}
+
+/* What a program that has gone may leave: the counter of tokens; what there is
+ * of permits; records, which end by themselves; the places of dead waiters. */
+static bool may_stay(const model_key *key)
+{
+    unsigned lock = sim_lock_number(key->name.data, key->name.length);
+    if (lock < SIM_LOCKS) {
+        return world.plan.kinds[lock] == SIM_PERMIT ||
+               sim_kind_counts(world.plan.kinds[lock]);
+    }
+    if (begins(key, "holdfast_")) {
+        return key->expires_at != MODEL_NEVER;
+    }
+    if (begins(key, "redisson_lock_queue") ||
+        begins(key, "redisson_lock_timeout")) {
+        return world.plan.faults != 0;
+    }
+    if (strstr(key->name.data, ":holdfast_writer")) {
+        return world.plan.faults != 0 && key->expires_at != MODEL_NEVER;
+    }
+    if (begins(key, "redisson_lock_token")) {
+        return world.plan.token_life == 0 || world.plan.peer ||
+               key->expires_at != MODEL_NEVER;
+    }
+    return key->type == MODEL_ZSET; /* permits of the dead */
+}
+
 void sim_check_end(void)
 {
-    if (model_key_count(sim_server()) > 0) {
-        sim_violation("NoResidue", "key %s is left",
-                      model_key_at(sim_server(), 0)->name.data);
+    for (size_t i = 0; i < model_key_count(sim_server()); i++) {
+        const model_key *key = model_key_at(sim_server(), i);
+        if (!may_stay(key)) {
+            sim_violation("NoResidue", "key %s is left", key->name.data);
+        }
     }
     for (const sim_conn *conn = sim_conns; conn; conn = conn->next) {
         if (conn->session && !conn->up.black) {
@@ -505,7 +714,12 @@ static void look_for_end(void *arg, uint64_t number)
 void sim_check_start(void)
 {
     for (unsigned i = 0; i < SIM_LOCKS; i++) {
-        sim_watches[i] = (sim_watch){.free_since = world.now};
+        sim_look(i, &sim_watches[i]);
+        sim_watches[i].total = sim_watches[i].number;
+        for (unsigned d = 0; d < sim_doors(i); d++) {
+            sim_watches[i].doors[d].open =
+                sim_door_is_open(&sim_watches[i], i, d);
+        }
     }
     sim_at(0, look_for_end, NULL, 0);
 }

@@ -174,6 +174,15 @@ static void refuse_for_a_while(void)
     sim_at(world.now + a_while(), be_well, NULL, 0);
 }
 
+/* Permits that are deleted are never there again. */
+static void delete_one(unsigned lock)
+{
+    sim_kind kind = world.plan.kinds[lock];
+    if (kind != SIM_PERMIT && kind != SIM_SEMAPHORE && kind != SIM_IN_TURN) {
+        sim_server_operate("DEL", sim_lock_name(lock));
+    }
+}
+
 static bool hit_server(sim_fault fault)
 {
     if (!sim_server_is_up()) {
@@ -197,7 +206,7 @@ static bool hit_server(sim_fault fault)
         sim_disturb_all(); /* the next command takes twice as long */
         break;
     case SIM_FAULT_DEL:
-        sim_server_operate("DEL", sim_lock_name(sim_below(SIM_LOCKS)));
+        delete_one((unsigned)sim_below(SIM_LOCKS));
         break;
     default:
         refuse_for_a_while();

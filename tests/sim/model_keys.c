@@ -363,6 +363,27 @@ void model_get(model_call *call)
     }
 }
 
+void model_getdel(model_call *call)
+{
+    model_key *key;
+    if (!model_key_of(call, MODEL_STRING, &key)) {
+        return;
+    }
+    reply_text(call, key);
+    call->changed = key != NULL;
+    if (key) {
+        model_store_remove(&call->m->store, key);
+    }
+}
+
+void model_strlen(model_call *call)
+{
+    model_key *key;
+    if (model_key_of(call, MODEL_STRING, &key)) {
+        model_reply_integer(call->out, key ? (int64_t)text_of(key).length : 0);
+    }
+}
+
 typedef struct set_options {
     bool nx, xx, get, keep_ttl;
     size_t lease; /* the argument that says it; 0: none does */

@@ -116,6 +116,25 @@ void model_lrem(model_call *call)
     model_reply_integer(call->out, removed);
 }
 
+/* Without its options. */
+void model_lpos(model_call *call)
+{
+    model_key *key;
+    if (call->count > 3) {
+        model_reply_error(call->out, "ERR syntax error");
+        return;
+    }
+    if (!model_key_of(call, MODEL_LIST, &key)) {
+        return;
+    }
+    size_t at = key ? model_item_index(key, call->args[2]) : SIZE_MAX;
+    if (at == SIZE_MAX) {
+        model_reply_nil(call->out);
+    } else {
+        model_reply_integer(call->out, (int64_t)at);
+    }
+}
+
 void model_lindex(model_call *call)
 {
     model_key *key;

@@ -173,6 +173,28 @@ static int redis_call(lua_State *lua)
     return 1;
 }
 
+/* The model's user may run whatever there is. */
+static int redis_acl_check_cmd(lua_State *lua)
+{
+    model_scripts *s = scripts_of(lua);
+    size_t count = (size_t)lua_gettop(lua);
+    const char *why = NULL;
+    if (count == 0) {
+        why =
+            "ERR Please specify at least one argument for this redis lib call";
+    } else if (!read_args(lua, s, count)) {
+        why = "ERR Lua redis lib command arguments must be strings or integers";
+    } else if (!model_command_find(s->args, count)) {
+        why = "ERR Invalid command passed to redis.acl_check_cmd()";
+    }
+    if (why) {
+        push_error(lua, why);
+        return lua_error(lua);
+    }
+    lua_pushboolean(lua, 1);
+    return 1;
+}
+
 /* What is no code and a text gets the code ERR. */
 static int redis_error_reply(lua_State *lua)
 {
@@ -313,6 +335,7 @@ static void open_redis(model_scripts *s)
                                          {"error_reply", redis_error_reply},
                                          {"status_reply", redis_status_reply},
                                          {"sha1hex", redis_sha1hex},
+                                         {"acl_check_cmd", redis_acl_check_cmd},
                                          {NULL, NULL}};
     lua_newtable(s->lua);
     for (const luaL_Reg *f = functions; f->name; f++) {

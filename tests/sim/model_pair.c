@@ -135,6 +135,30 @@ static bool same_number(int64_t a, int64_t b, int64_t tolerance)
                       llabs(a - b) <= tolerance);
 }
 
+/* A text may end in such a number, or be one. */
+static bool same_text(hf__slice a, hf__slice b, int64_t tolerance)
+{
+    int64_t numbers[2];
+    size_t space = a.length;
+    while (space > 0 && a.data[space - 1] != ' ') {
+        space--;
+    }
+    if (tolerance == 0 || b.length < space ||
+        memcmp(a.data, b.data, space) != 0) {
+        return same_bytes(a, b);
+    }
+    const hf__slice ends[] = {{a.data + space, a.length - space},
+                              {b.data + space, b.length - space}};
+    for (size_t i = 0; i < 2; i++) {
+        char *end;
+        numbers[i] = strtoll(ends[i].data, &end, 10);
+        if (end == ends[i].data || end != ends[i].data + ends[i].length) {
+            return same_bytes(a, b);
+        }
+    }
+    return same_number(numbers[0], numbers[1], tolerance);
+}
+
 static int by_text(const void *a, const void *b)
 {
     const redisReply *const *x = a;
@@ -188,7 +212,7 @@ static bool same(const pair *p, const redisReply *a, const redisReply *b,
     case REDIS_REPLY_ARRAY:
         return same_members(p, a, b, mode);
     default:
-        return same_bytes(text_of(a), text_of(b));
+        return same_text(text_of(a), text_of(b), mode.tolerance);
     }
 }
 

@@ -39,6 +39,7 @@ static const model_command commands[] = {
     ROW("flushall", -1, W, model_flushall),
     ROW("flushdb", -1, W, model_flush),
     ROW("get", 2, 0, model_get),
+    ROW("getdel", 2, W, model_getdel),
     ROW("hdel", -3, W, model_hdel),
     ROW("hexists", 3, 0, model_hexists),
     ROW("hget", 3, 0, model_hget),
@@ -55,6 +56,7 @@ static const model_command commands[] = {
     ROW("lindex", 3, 0, model_lindex),
     ROW("llen", 2, 0, model_llen),
     ROW("lpop", -2, W, model_lpop),
+    ROW("lpos", -3, 0, model_lpos),
     ROW("lpush", -3, W | G, model_lpush),
     ROW("lrange", 4, 0, model_lrange),
     ROW("lrem", 4, W, model_lrem),
@@ -81,6 +83,7 @@ static const model_command commands[] = {
     ROW("setnx", 3, W | G, model_setnx),
     ROW("spublish", 3, L | R, model_spublish),
     ROW("ssubscribe", -2, N | L | S, model_ssubscribe_to),
+    ROW("strlen", 2, 0, model_strlen),
     ROW("subscribe", -2, N | L | S, model_subscribe_to),
     ROW("sunsubscribe", -1, N | L | S, model_sunsubscribe_from),
     ROW("time", 1, L, model_time),
@@ -96,6 +99,7 @@ static const model_command commands[] = {
     ROW("zrange", -4, 0, model_zrange),
     ROW("zrangebyscore", -4, 0, model_zrangebyscore),
     ROW("zrem", -3, W, model_zrem),
+    ROW("zremrangebyscore", 4, W, model_zremrangebyscore),
     ROW("zscore", 3, 0, model_zscore),
 };
 

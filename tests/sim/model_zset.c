@@ -267,6 +267,26 @@ void model_zcount(model_call *call)
     }
 }
 
+void model_zremrangebyscore(model_call *call)
+{
+    model_key *key;
+    bound b[2];
+    size_t from;
+    size_t to;
+    if (!read_bounds(call, 2, 3, b) || !model_key_of(call, MODEL_ZSET, &key)) {
+        return;
+    }
+    between(key, b, &from, &to);
+    model_reply_integer(call->out, (int64_t)(to - from));
+    call->changed = to > from;
+    while (to > from) {
+        model_item_remove(key, --to);
+    }
+    if (key) {
+        model_key_prune(call, key);
+    }
+}
+
 typedef struct range {
     bool by_score;
     bool reversed;

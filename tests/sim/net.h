@@ -73,6 +73,10 @@ void sim_server_connect(sim_conn *conn);
 /* Bytes, or the end (length 0), arrive at the server's kernel. */
 void sim_server_receive(sim_conn *conn, const char *bytes, size_t length);
 void sim_server_pump(void);
+/* The other library's program says a request in RESP. The reply is good until
+ * it says the next, and empty if the server does not answer just now. */
+hf__slice sim_server_peer_says(hf__slice request);
+bool sim_server_peer_speaks(void); /* just now */
 /* The model lives at the present time. */
 void sim_server_tick(void);
 /* Virtual time of what the server's clock shows. */

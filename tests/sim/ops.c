@@ -1,5 +1,6 @@
 /* Random calls of the public interface, and what each must come to. */
 #include "sim/actor.h"
+#include "sim/check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,9 +9,26 @@
 
 /* ---------------------------------------------------------------- statuses */
 
+static bool is_fenced(sim_kind kind)
+{
+    return kind == SIM_FENCED;
+}
+
+/* The server may have gone back to an older state. */
+static bool data_may_be_lost(void)
+{
+    return (world.plan.faults &
+            (1u << SIM_FAULT_FAILOVER | 1u << SIM_FAULT_RESTART_EMPTY |
+             1u << SIM_FAULT_DEL)) != 0;
+}
+
 static bool may_be(hf_status status)
 {
     switch (status) {
+    case HF_EHELD:
+        return sim_plan_has(sim_kind_is_once);
+    case HF_EPROTOCOL: /* a token that is not new */
+        return sim_plan_has(is_fenced) && data_may_be_lost();
     case HF_OK:
     case HF_NOT_ACQUIRED:
     case HF_CANCELLED:
@@ -39,6 +57,7 @@ void sim_note_status(const char *call, hf_status status, const hf_error *err)
         sim_violation("NoOddStatus", "%s: %s: %s", call, hf_status_text(status),
                       err ? hf_error_text(err) : "");
     }
+    world.totals.counts[SIM_HELD_ALREADY] += status == HF_EHELD;
     if (status == HF_EUNREACHABLE) {
         world.totals.counts[SIM_UNREACHABLE]++;
     } else if (status != HF_OK && status != HF_NOT_ACQUIRED &&
@@ -49,8 +68,8 @@ void sim_note_status(const char *call, hf_status status, const hf_error *err)
 }
 
 /* A call must return within its time, unless the process was stopped. */
-static void check_time(const sim_actor *actor, const char *call, int64_t began,
-                       int64_t limit)
+void sim_check_call_time(const sim_actor *actor, const char *call,
+                         int64_t began, int64_t limit)
 {
     int64_t took = world.now - began;
     if (actor->process->running_from > began || limit == HF__NEVER) {
@@ -65,9 +84,20 @@ static void check_time(const sim_actor *actor, const char *call, int64_t began,
     }
 }
 
+/* The lock of a call; SIM_LOCKS if it is none, and the call was made. */
+static unsigned draw_lock(sim_actor *actor)
+{
+    unsigned lock = (unsigned)sim_below(world.plan.locks);
+    if (sim_kind_counts(world.plan.kinds[lock])) {
+        sim_operate_count(actor, lock);
+        return SIM_LOCKS;
+    }
+    return lock;
+}
+
 /* ----------------------------------------------------------------- records */
 
-static sim_record *record_new(sim_actor *actor, unsigned lock)
+static sim_record *record_new(sim_actor *actor, unsigned lock, unsigned door)
 {
     for (unsigned i = 0; i < SIM_RECORDS; i++) {
         sim_record *record = &actor->records[i];
@@ -76,6 +106,7 @@ static sim_record *record_new(sim_actor *actor, unsigned lock)
                                    .used = true,
                                    .busy = true,
                                    .lock = lock,
+                                   .door = door,
                                    .thread = world.running->number};
             return record;
         }
@@ -157,7 +188,7 @@ static int64_t meeting(void)
     return (world.now / SIM_SECOND + 1) * SIM_SECOND;
 }
 
-static int64_t draw_wait(void)
+int64_t sim_draw_wait(void)
 {
     if (world.plan.rush) {
         int64_t rest = (meeting() - world.now) / SIM_MS;
@@ -175,7 +206,7 @@ static int64_t draw_wait(void)
 }
 
 /* A cancel handle stays fired: then the thread's next wait gets another. */
-static hf_cancel *fresh_cancel(sim_actor *actor)
+hf_cancel *sim_fresh_cancel(sim_actor *actor)
 {
     unsigned thread = world.running->number;
     if (actor->waiting[thread].cancelled && !actor->all_cancelled) {
@@ -188,7 +219,7 @@ static hf_cancel *fresh_cancel(sim_actor *actor)
 static void draw_terms(sim_actor *actor, hf_acquire_options *options)
 {
     int64_t longest = world.plan.lease_max / SIM_MS;
-    options->wait_ms = draw_wait();
+    options->wait_ms = sim_draw_wait();
     if (sim_below(4) == 0) {
         options->lease_ms = sim_skewed(HF_LEASE_MIN_MS, longest);
     } else if (sim_below(8) == 0) {
@@ -198,7 +229,7 @@ static void draw_terms(sim_actor *actor, hf_acquire_options *options)
         options->owner = actor->owners[sim_below(SIM_OWNERS)];
     }
     if (options->wait_ms == HF_WAIT_FOREVER || sim_below(3) == 0) {
-        options->cancel = fresh_cancel(actor);
+        options->cancel = sim_fresh_cancel(actor);
     }
 }
 
@@ -214,31 +245,49 @@ static void count_terms(const hf_acquire_options *options, bool handle)
     counts[SIM_ACQUIRE_NO_HANDLE] += !handle;
 }
 
-static void begin_waiting(sim_actor *actor, unsigned lock, int64_t wait_ms)
+/* The id under which the server knows the caller. */
+static void say_owner(const sim_actor *actor, const hf_lock *lock,
+                      const hf_owner *owner, char id[HF__OWNER_SIZE])
 {
+    const hf__kind *kind = lock->goal.target->kind;
+    uint64_t ordinal = owner                   ? owner->ordinal
+                       : world.running->record ? world.running->record->ordinal
+                                               : 0;
+    id[0] = '\0';
+    if (!kind->anonymous && ordinal > 0) {
+        hf__book_owner_id(&actor->client->book, kind, ordinal, id);
+    }
+}
+
+static void begin_waiting(sim_actor *actor, unsigned lock, unsigned door,
+                          const hf_acquire_options *options)
+{
+    int64_t wait_ms = options->wait_ms;
     sim_waiting *waiting = &actor->waiting[world.running->number];
+    (void)hf__thread_self(); /* has an ordinal now */
     *waiting = (sim_waiting){
         .waiting = wait_ms != 0,
         .cancelled = waiting->cancelled,
         .lock = lock,
+        .door = door,
         .since = world.now,
         .until = wait_ms < 0 ? HF__NEVER : world.now + wait_ms * SIM_MS};
+    say_owner(actor, actor->handles[lock].lock[door], options->owner,
+              waiting->owner);
 }
 
-static hf_status call_acquire(sim_actor *actor, unsigned lock,
-                              const hf_acquire_options *options,
+static hf_status call_acquire(hf_lock *lock, const hf_acquire_options *options,
                               hf_lease **lease, hf_error *err)
 {
     bool plain = !options->owner && !options->cancel && !options->lease_ms &&
                  !options->max_hold_ms && !options->on_lost;
     if (plain && options->wait_ms == 0) {
-        return hf_lock_try(actor->locks[lock], lease, err);
+        return hf_lock_try(lock, lease, err);
     }
     if (plain) {
-        return hf_lock_acquire(actor->locks[lock], options->wait_ms, lease,
-                               err);
+        return hf_lock_acquire(lock, options->wait_ms, lease, err);
     }
-    return hf_lock_acquire_with(actor->locks[lock], options, lease, err);
+    return hf_lock_acquire_with(lock, options, lease, err);
 }
 
 static void count_grant(hf_status status)
@@ -249,14 +298,44 @@ static void count_grant(hf_status status)
     counts[SIM_CANCELLED] += status == HF_CANCELLED;
 }
 
+/* Readers are more than writers. */
+static unsigned draw_door(unsigned lock)
+{
+    return sim_doors(lock) > 1 && sim_below(3) ? SIM_READERS : SIM_WRITERS;
+}
+
+/* Fenced leases have the token that the server gave. */
+static void check_token(unsigned lock, const hf_lease *lease)
+{
+    uint64_t token = hf_lease_token(lease);
+    const sim_standing *standing =
+        sim_standing_of(hf_lease_owner_id(lease), lock);
+    bool fenced = world.plan.kinds[lock] == SIM_FENCED;
+    if (fenced != (token > 0)) {
+        sim_violation("TokenMonotone", "a lease of %s has the token %" PRIu64,
+                      sim_lock_name(lock), token);
+    }
+    if (fenced && standing && token != standing->token &&
+        !sim_check_lost_since(lock, standing->granted_at)) {
+        sim_violation("TokenMonotone",
+                      "a lease of %s has the token %" PRIu64
+                      ", the server gave %" PRIu64,
+                      sim_lock_name(lock), token, standing->token);
+    }
+}
+
 static void acquire(sim_actor *actor)
 {
     hf_acquire_options options = HF_ACQUIRE_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
-    unsigned lock = (unsigned)sim_below(world.plan.locks);
+    unsigned lock = draw_lock(actor);
+    if (lock == SIM_LOCKS) {
+        return;
+    }
+    unsigned door = draw_door(lock);
     bool handle = sim_below(10) > 0;
     hf_lease *lease = NULL;
-    sim_record *record = record_new(actor, lock);
+    sim_record *record = record_new(actor, lock, door);
     if (!record) {
         return;
     }
@@ -268,26 +347,30 @@ static void acquire(sim_actor *actor)
     }
     record->renewed = options.lease_ms == 0 && options.max_hold_ms == 0;
     count_terms(&options, handle);
-    SIM_TRACE("acquires %s: wait %" PRId64 " lease %" PRId64
+    SIM_TRACE("acquires %s%s: wait %" PRId64 " lease %" PRId64
               " max hold %" PRId64 "%s%s%s",
-              sim_lock_name(lock), options.wait_ms, options.lease_ms,
-              options.max_hold_ms, options.cancel ? ", can be cancelled" : "",
+              sim_lock_name(lock), door == SIM_READERS ? " to read" : "",
+              options.wait_ms, options.lease_ms, options.max_hold_ms,
+              options.cancel ? ", can be cancelled" : "",
               options.owner ? ", owner " : "",
               options.owner ? hf_owner_id(options.owner) + 36 : "");
     int64_t began = world.now;
-    begin_waiting(actor, lock, options.wait_ms);
-    hf_status status =
-        call_acquire(actor, lock, &options, handle ? &lease : NULL, &err);
+    begin_waiting(actor, lock, door, &options);
+    hf_status status = call_acquire(actor->handles[lock].lock[door], &options,
+                                    handle ? &lease : NULL, &err);
     actor->waiting[world.running->number].waiting = false;
     count_grant(status);
     sim_note_status("acquire", status, &err);
+    if (lease) {
+        check_token(lock, lease);
+    }
     record->lease = lease;
     record->used = lease != NULL;
     record->busy = false;
-    check_time(actor, "acquire", began,
-               options.wait_ms < 0    ? HF__NEVER
-               : options.wait_ms == 0 ? actor->command_timeout
-                                      : options.wait_ms * SIM_MS);
+    sim_check_call_time(actor, "acquire", began,
+                        options.wait_ms < 0    ? HF__NEVER
+                        : options.wait_ms == 0 ? actor->command_timeout
+                                               : options.wait_ms * SIM_MS);
     if (status == HF_CANCELLED && !options.cancel) {
         sim_violation("NoOddStatus", "cancelled without a cancel handle");
     }
@@ -302,7 +385,7 @@ static void note_release(const sim_actor *actor, const char *call,
     world.totals.counts[SIM_RELEASE_LOST] += status == HF_ELOST;
     world.totals.counts[SIM_RELEASE_UNKNOWN] += status == HF_EUNKNOWN;
     sim_note_status(call, status, err);
-    check_time(actor, call, began, actor->command_timeout);
+    sim_check_call_time(actor, call, began, actor->command_timeout);
 }
 
 static void release_record(sim_actor *actor, sim_record *record)
@@ -341,11 +424,14 @@ static void release(sim_actor *actor)
     } else {
         hf_error err = HF_ERROR_INIT;
         int64_t began = world.now;
-        unsigned lock = (unsigned)sim_below(world.plan.locks);
+        unsigned lock = draw_lock(actor);
+        if (lock == SIM_LOCKS) {
+            return;
+        }
         uint64_t owner = sim_below(SIM_OWNERS + 2);
         counts[SIM_RELEASE_LOCK]++;
         hf_status status = hf_lock_release(
-            actor->locks[lock],
+            actor->handles[lock].lock[draw_door(lock)],
             owner < SIM_OWNERS ? actor->owners[owner] : NULL, &err);
         note_release(actor, "release by lock", status, &err, began);
     }
@@ -360,6 +446,13 @@ static int take_info(void *arg, const hf_lock_info *info)
               info->locked ? info->owner : "free", info->hold_count,
               info->remaining_ms);
     return 0;
+}
+
+/* Not every kind's key is a hash. */
+static hf_status inspect(hf_lock *lock, hf_error *err)
+{
+    hf_status status = hf_lock_inspect(lock, take_info, NULL, err);
+    return status == HF_EWRONGTYPE ? HF_OK : status;
 }
 
 static hf_status question(sim_actor *actor, hf_lock *lock, hf_error *err)
@@ -378,7 +471,7 @@ static hf_status question(sim_actor *actor, hf_lock *lock, hf_error *err)
         return hf_lock_remaining_ms(lock, &number, err);
     case 4:
         world.totals.counts[SIM_INSPECT]++;
-        return hf_lock_inspect(lock, take_info, NULL, err);
+        return inspect(lock, err);
     case 5:
         world.totals.counts[SIM_PING]++;
         return hf_client_ping(actor->client, err);
@@ -394,23 +487,31 @@ static void ask(sim_actor *actor)
     hf_error err = HF_ERROR_INIT;
     int64_t began = world.now;
     world.totals.counts[SIM_QUESTION]++;
+    unsigned lock = draw_lock(actor);
+    if (lock == SIM_LOCKS) {
+        return;
+    }
     hf_status status =
-        question(actor, actor->locks[sim_below(world.plan.locks)], &err);
+        question(actor, actor->handles[lock].lock[draw_door(lock)], &err);
     sim_note_status("question", status, &err);
     /* To list is to ask more than once. */
-    check_time(actor, "question", began, 6 * actor->command_timeout);
+    sim_check_call_time(actor, "question", began, 6 * actor->command_timeout);
 }
 
 static void force(sim_actor *actor)
 {
     hf_error err = HF_ERROR_INIT;
     int64_t began = world.now;
-    unsigned lock = (unsigned)sim_below(world.plan.locks);
+    unsigned lock = draw_lock(actor);
+    if (lock == SIM_LOCKS) {
+        return;
+    }
     world.totals.counts[SIM_FORCE]++;
     SIM_TRACE("forces %s", sim_lock_name(lock));
-    hf_status status = hf_lock_force_release(actor->locks[lock], NULL, &err);
+    hf_status status = hf_lock_force_release(
+        actor->handles[lock].lock[draw_door(lock)], NULL, &err);
     sim_note_status("force", status, &err);
-    check_time(actor, "force", began, actor->command_timeout);
+    sim_check_call_time(actor, "force", began, actor->command_timeout);
 }
 
 static void cancel(sim_actor *actor)

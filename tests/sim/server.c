@@ -18,6 +18,9 @@ typedef struct backlog_entry {
 
 static model *server;
 static model_conn *operator_conn;
+static model_conn *peer_conn;
+static bool peer_speaks;
+static const model_hooks *hooks;
 static model_image *replica;
 static int64_t replica_at; /* when it last heard of the primary */
 static model_image *kept;
@@ -74,6 +77,7 @@ static void expire(void *arg, uint64_t number)
 void sim_server_tick(void)
 {
     model_set_now(server, EPOCH_US + world.now / SIM_US);
+    sim_check_time_passed();
     int64_t next = model_next_expiry(server);
     if (next == MODEL_NEVER) {
         return;
@@ -85,13 +89,34 @@ void sim_server_tick(void)
     }
 }
 
-void sim_server_start(const model_hooks *hooks)
+/* An operator makes what somebody has to make. */
+static void give_permits(void)
 {
+    model_set_hooks(server, &(model_hooks){.ctx = NULL});
+    for (unsigned i = 0; i < SIM_LOCKS; i++) {
+        char command[64];
+        sim_kind kind = world.plan.kinds[i];
+        if (kind != SIM_PERMIT && kind != SIM_SEMAPHORE &&
+            kind != SIM_IN_TURN) {
+            continue;
+        }
+        int n = snprintf(command, sizeof(command), "SET %s %d NX\r\n",
+                         sim_lock_name(i), (int)world.plan.permits);
+        model_receive(operator_conn, command, (size_t)n);
+    }
+    model_set_hooks(server, hooks);
+}
+
+void sim_server_start(const model_hooks *given)
+{
+    hooks = given;
     model_reset(server, world.seed);
     model_set_hooks(server, hooks);
     up = true;
     sim_server_tick();
     operator_conn = model_connect(server, NULL);
+    peer_conn = model_connect(server, NULL);
+    give_permits();
     model_image_take(replica, server);
 }
 
@@ -218,10 +243,13 @@ static void come_up(void *image, uint64_t number)
                                                          : ", empty");
     sim_server_tick();
     model_disconnect(operator_conn);
+    model_disconnect(peer_conn);
     model_restart(server, image);
     operator_conn = model_connect(server, NULL);
-    up = true;
+    peer_conn = model_connect(server, NULL);
     sim_server_tick();
+    give_permits();
+    up = true;
     sim_disturb_all();
     sim_check_server_changed();
 }
@@ -279,6 +307,26 @@ void sim_server_operate(const char *verb, const char *what)
     model_receive(operator_conn, command, (size_t)n);
     sim_server_tick();
     flush_outputs();
+}
+
+hf__slice sim_server_peer_says(hf__slice request)
+{
+    if (!sim_server_serves()) {
+        return (hf__slice){"", 0};
+    }
+    model_taken(peer_conn, model_output(peer_conn).length);
+    sim_server_tick();
+    peer_speaks = true;
+    model_receive(peer_conn, request.data, request.length);
+    peer_speaks = false;
+    sim_server_tick();
+    flush_outputs();
+    return model_output(peer_conn);
+}
+
+bool sim_server_peer_speaks(void)
+{
+    return peer_speaks;
 }
 
 void sim_server_kill(sim_conn *conn)

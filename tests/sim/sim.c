@@ -1,13 +1,14 @@
 /* The simulator's program: many seeds, or one with its whole history.
  *
  *     sim [--seeds N] [--from S] [--jobs J] [--stop] [--brief]
- *         [--rush]
- *     sim --seed X [--trace] [--rush]
+ *         [--rush] [--kind K]
+ *     sim --seed X [--trace] [--rush] [--kind K]
  *
  * Each seed runs in a process of its own, so that nothing is left over from
  * one to the next, and a crash is but a violation. --stop ends with the first
  * violation; --brief leaves the history out; --rush takes only plans
- * without faults in which many wait for one another.
+ * without faults in which many wait for one another; --kind takes only locks of
+ * that kind, such as "rw".
  * Without --seeds it is 20,000 of them, times HOLDFAST_TEST_SCALE, or a million
  * with HOLDFAST_TEST_LONG=1. Ends with 0, or 1 when an invariant was violated.
  */
@@ -36,6 +37,7 @@ typedef struct options {
     bool stop;
     bool brief;
     bool rush;
+    int kind; /* below 0: any */
 } options;
 
 /* One worker's, in memory that is shared with the program. */
@@ -72,6 +74,10 @@ static void say_plan(void)
             (unsigned long long)world.seed, plan->processes, plan->threads,
             plan->locks, (long long)(plan->lease_max / SIM_MS),
             (double)plan->delay_max / 1e6, plan->calm ? ", no faults" : "");
+    for (unsigned i = 0; i < plan->locks; i++) {
+        sim_say("  %s is %s%s", sim_lock_name(i), sim_kind_text(plan->kinds[i]),
+                i == 0 && plan->peer ? ", the other library's, too" : "");
+    }
     for (int i = 0; i < SIM_FAULTS; i++) {
         if (plan->faults & 1u << i) {
             sim_say("  fault possible: %s", sim_fault_text((sim_fault)i));
@@ -85,6 +91,7 @@ static void run_seed(uint64_t seed, const options *o)
     world.chance = seed * UINT64_C(0xd1342543de82ef95) + 1;
     world.trace = o->trace;
     world.rush = o->rush;
+    world.only = o->kind;
     sim_draw_plan();
     if (world.trace) {
         say_plan();
@@ -92,6 +99,7 @@ static void run_seed(uint64_t seed, const options *o)
     sim_server_start(&sim_check_hooks);
     sim_check_start();
     sim_faults_start();
+    sim_peer_start();
     for (unsigned i = 0; i < world.plan.processes; i++) {
         sim_actor_start();
     }
@@ -244,8 +252,8 @@ static int run_many(options *o)
         again.trace = true;
         (void)run_apart(all.first_failure, &again, &reports[0]);
     }
-    bool rare =
-        all.failures == 0 && !o->rush && all.seeds >= 5000 && missing > 0;
+    bool rare = all.failures == 0 && !o->rush && o->kind < 0 &&
+                all.seeds >= 5000 && missing > 0;
     printf("%s each operation and fault has happened\n",
            rare ? "not ok" : "ok");
     printf("%s %llu seeds from %llu, %llu violations, %.0f seeds a minute\n",
@@ -261,9 +269,21 @@ static int run_many(options *o)
 static int usage(void)
 {
     (void)fprintf(stderr, "usage: sim [--seeds N] [--from S] [--jobs J] "
-                          "[--stop] [--brief] [--rush]\n"
-                          "       sim --seed X [--trace] [--rush]\n");
+                          "[--stop] [--brief] [--rush] [--kind K]\n"
+                          "       sim --seed X [--trace] [--rush] "
+                          "[--kind K]\n");
     return 2;
+}
+
+/* Below 0 if there is none of that name. */
+static int kind_named(const char *name)
+{
+    for (int i = 0; i < SIM_KINDS; i++) {
+        if (strcmp(sim_kind_text((sim_kind)i), name) == 0) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 static bool take_option(options *o, const char *name, const char *value)
@@ -282,6 +302,9 @@ static bool take_option(options *o, const char *name, const char *value)
         o->from = strtoull(value, NULL, 10);
     } else if (value && strcmp(name, "--jobs") == 0) {
         o->jobs = (unsigned)strtoul(value, NULL, 10);
+    } else if (value && strcmp(name, "--kind") == 0) {
+        o->kind = kind_named(value);
+        return o->kind >= 0;
     } else if (value && strcmp(name, "--seed") == 0) {
         o->from = strtoull(value, NULL, 10);
         o->one = true;
@@ -311,7 +334,7 @@ static uint64_t usual_seeds(void)
 
 int main(int argc, char **argv)
 {
-    options o = {.seeds = usual_seeds(), .from = 1};
+    options o = {.seeds = usual_seeds(), .from = 1, .kind = -1};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     o.jobs = cores > 0 ? (unsigned)cores : 1;
     for (int i = 1; i < argc; i++) {

@@ -97,6 +97,36 @@ struct sim_process {
     struct sim_actor *actor;
 };
 
+/* ------------------------------------------------------------------- kinds */
+
+/* What stands behind a name: one kind of lock, or two that share its state. */
+#define SIM_KIND_MAP(X)                                                        \
+    X(REENTRANT, "reentrant")                                                  \
+    X(ONCE, "once")                                                            \
+    X(SPIN, "spin")                                                            \
+    X(FENCED, "fenced")                                                        \
+    X(SIMPLE, "simple")                                                        \
+    X(RW, "rw")                                                                \
+    X(FAIR, "fair")                                                            \
+    X(FAIR_ONCE, "fair-once")                                                  \
+    X(PERMIT, "permit")                                                        \
+    X(SEMAPHORE, "semaphore")                                                  \
+    X(IN_TURN, "in-turn")                                                      \
+    X(LATCH, "latch")
+
+typedef enum sim_kind {
+#define SIM_KIND_ENUM(name, text) SIM_##name,
+    SIM_KIND_MAP(SIM_KIND_ENUM)
+#undef SIM_KIND_ENUM
+        SIM_KINDS
+} sim_kind;
+
+/* Ways in: a read/write lock has a writers' and a readers', a semaphore one
+ * for each number of permits. */
+#define SIM_DOORS 4
+#define SIM_WRITERS 0
+#define SIM_READERS 1
+
 /* -------------------------------------------------------------------- plan */
 
 /* What is drawn from the seed at the beginning. */
@@ -123,6 +153,13 @@ typedef struct sim_plan {
     int64_t fault_pause;  /* between two, on average */
     int64_t faults_until; /* none later */
     int64_t lease_max;    /* longest lease that anybody asks for */
+    sim_kind kinds[SIM_LOCKS];
+    bool peer; /* another library's program contends for the first lock */
+    bool prefer_writers;
+    int64_t fair_wait;   /* ms: a waiter without an end is thought to live */
+    int64_t token_life;  /* ms; 0: for ever */
+    int64_t backoff_max; /* ms: of those who ask again and again */
+    int64_t permits;     /* at first */
 } sim_plan;
 
 /* ------------------------------------------------------------------ counts */
@@ -159,7 +196,13 @@ typedef struct sim_plan {
     X(CANCEL, "op cancel")                                                     \
     X(END_HOLDING, "op thread ends while it holds")                            \
     X(REOPEN, "op client freed and opened anew")                               \
-    X(QUARANTINED, "seen quarantine")
+    X(QUARANTINED, "seen quarantine")                                          \
+    X(HELD_ALREADY, "result held by its owner already")                        \
+    X(SHARED, "seen several holders of one name")                              \
+    X(PEER_GRANTED, "seen granted to the other library")                       \
+    X(TAKEN, "result permits taken")                                           \
+    X(GIVEN, "result permits given back")                                      \
+    X(AWAITED, "result latch awaited")
 
 #define SIM_FAULT_MAP(X)                                                       \
     X(RESET, "connection reset")                                               \
@@ -216,6 +259,7 @@ typedef struct sim_world {
     int64_t now;
     bool trace;
     bool rush;   /* all plans are those of a calm rush */
+    int only;    /* the one kind that is drawn; below 0: any */
     bool ending; /* nobody begins any more */
     bool finished;
     int64_t commanded;  /* when the server last executed a command */
@@ -262,6 +306,23 @@ void sim_actor_start(void); /* a process more, if there is room */
 void sim_actors_cancel_all(void *arg, uint64_t number);
 const char *sim_lock_name(uint64_t number);
 
+/* ---- kind.c */
+const char *sim_kind_text(sim_kind kind);
+/* A semaphore or latch: nobody holds it. */
+bool sim_kind_counts(sim_kind kind);
+/* Its owner cannot have it twice. */
+bool sim_kind_is_once(sim_kind kind);
+/* Its waiters ask again and again. */
+bool sim_kind_is_silent(sim_kind kind);
+bool sim_kind_is_fair(sim_kind kind);
+/* The doors of that lock. */
+unsigned sim_doors(unsigned lock);
+bool sim_plan_has(bool (*is)(sim_kind kind));
+void sim_draw_kinds(void);
+
+/* ---- peer.c */
+void sim_peer_start(void);
+
 /* ---- check.c */
 extern const struct model_hooks sim_check_hooks;
 void sim_server_start(const struct model_hooks *hooks);
@@ -270,6 +331,8 @@ void sim_check(void); /* between any two steps */
 /* What the server has confirmed may be gone, or old things be back. */
 void sim_check_data_lost(int64_t at, bool quarantine);
 void sim_check_server_changed(void);
+/* Keys may have ended. */
+void sim_check_time_passed(void);
 void sim_check_end(void);
 
 /* ---- sched.c */
