@@ -32,6 +32,7 @@ typedef struct cli_options {
     const char *password_file;
     const char *command_line; /* of -c */
     const char *kind;         /* a name of kind_find's */
+    const char *token;        /* of what another process has acquired */
     int64_t wait_ms;          /* UNSET: for ever */
     int64_t conflict_code;
     int64_t permits;     /* UNSET: a lock is wanted */
@@ -102,6 +103,9 @@ extern const cli_verb verb_run;
 extern const cli_verb verb_status;
 extern const cli_verb verb_list;
 extern const cli_verb verb_unlock;
+extern const cli_verb verb_acquire;
+extern const cli_verb verb_renew;
+extern const cli_verb verb_release;
 extern const cli_verb verb_sem;
 extern const cli_verb verb_latch;
 extern const cli_verb verb_server;

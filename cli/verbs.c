@@ -4,8 +4,9 @@
 #include <string.h>
 
 const cli_verb *const all_verbs[] = {
-    &verb_run,   &verb_status, &verb_list, &verb_unlock, &verb_sem,
-    &verb_latch, &verb_server, &verb_help, NULL,
+    &verb_run,    &verb_acquire, &verb_renew,  &verb_release,
+    &verb_status, &verb_list,    &verb_unlock, &verb_sem,
+    &verb_latch,  &verb_server,  &verb_help,   NULL,
 };
 
 const cli_verb *find_verb(const char *name)

@@ -8,7 +8,8 @@ import unittest
 from support import BIN, ROOT
 
 PAGES = ROOT / "docs" / "man"
-VERBS = ("run", "status", "list", "unlock", "sem", "latch", "server", "help")
+VERBS = ("run", "acquire", "renew", "release", "status", "list", "unlock",
+         "sem", "latch", "server", "help")
 COMMON = "Options of all verbs"
 CONNECTION = "Options of the verbs that use a server"
 

@@ -217,8 +217,8 @@ class Unlock(VerbTest):
 
 
 class Help(CliTest):
-    VERBS = ("run", "status", "list", "unlock", "sem", "latch", "server",
-             "help")
+    VERBS = ("run", "acquire", "renew", "release", "status", "list", "unlock",
+             "sem", "latch", "server", "help")
 
     def test_version(self):
         header = (ROOT / "include/holdfast/holdfast.h").read_text()

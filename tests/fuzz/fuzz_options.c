@@ -284,7 +284,7 @@ static bool is_among(const char *word, const words *w)
 static void check_operands(const cli_verb *verb, const parse *p, const words *w)
 {
     static const int least[] = {0, 0, 1, 1, 1};
-    static const int most[] = {0, 1, 1, INT32_MAX, 1};
+    static const int most[] = {0, 1, 1, INT32_MAX, INT32_MAX};
     const cli_options *o = &p->out;
     if (!o->help) {
         FUZZ_CHECK(o->operand_count >= least[verb->operands]);
