@@ -75,6 +75,7 @@ static bool settle_now(hf__attempt *at)
     }
     at->hold->pins--;
     bool final = hf__settle_heard(client, at->hold, &job->request);
+    hf__keeper_notice(client); /* leases may have been lost by it */
     if (!final) {
         failure_event(at, HF__EV_NOT_SETTLED, &job->request);
     }
