@@ -286,19 +286,20 @@ static void test_fork_while_holding(void **state)
     h.lock = fault_lock(f, h.client, "forked");
     h.lease = fault_take_with(f, h.lock, &options);
     pthread_t threads[2];
+    /* A sanitizer does not see to it that its own locks, those of the memory
+     * among them, are free in a child whose parent had several threads. */
+    int others = TEST_SANITIZED ? 0 : 2;
     atomic_store(&stop_pinging, false);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < others; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, ping_on, h.client),
                          0);
     }
     int failed = 0;
     for (int i = 0; i < 10 && !failed; i++) {
-        /* A sanitizer's own work at the exit may wait for a lock that another
-         * thread held at the time of the fork. */
         failed = fork_with(&h, i % 2 == 0 || TEST_SANITIZED);
     }
     atomic_store(&stop_pinging, true);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < others; i++) {
         (void)pthread_join(threads[i], NULL);
     }
     assert_int_equal(failed, 0);
