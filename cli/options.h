@@ -92,6 +92,25 @@ typedef struct cli_verb {
     int (*run)(const cli_options *options);
 } cli_verb;
 
+/* Options of several verbs, each with what the verb says of it. */
+#define NONBLOCK_OPTION(text)                                                  \
+    {                                                                          \
+        .letter = 'n', .names = {"nonblock", "nb"}, .kind = OPTION_FLAG,       \
+        .offset = offsetof(cli_options, nonblock), .help = (text),             \
+    }
+#define WAIT_OPTION(text)                                                      \
+    {                                                                          \
+        .letter = 'w', .names = {"wait", "timeout"}, .argument = "DURATION",   \
+        .kind = OPTION_DURATION, .offset = offsetof(cli_options, wait_ms),     \
+        .max = HF_LEASE_MAX_MS, .help = (text),                                \
+    }
+#define CONFLICT_OPTION(text)                                                  \
+    {                                                                          \
+        .letter = 'E', .names = {"conflict-exit-code"}, .argument = "CODE",    \
+        .kind = OPTION_NUMBER, .offset = offsetof(cli_options, conflict_code), \
+        .max = 255, .help = (text),                                            \
+    }
+
 #define OPTION_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /* Those of every verb that connects, and that of every verb. */

@@ -17,32 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A wait may be long, but has to fit into the library's milliseconds. */
-#define WAIT_MAX_MS HF_LEASE_MAX_MS
-
 #define FIELD(name) offsetof(cli_options, name)
 
 static const cli_option run_options[] = {
-    {.letter = 'n',
-     .names = {"nonblock", "nb"},
-     .kind = OPTION_FLAG,
-     .offset = FIELD(nonblock),
-     .help = "Fail at once if another owner holds the lock."},
-    {.letter = 'w',
-     .names = {"wait", "timeout"},
-     .argument = "DURATION",
-     .kind = OPTION_DURATION,
-     .offset = FIELD(wait_ms),
-     .max = WAIT_MAX_MS,
-     .help = "Fail if the lock cannot be had within this time. Default: wait "
-             "for ever."},
-    {.letter = 'E',
-     .names = {"conflict-exit-code"},
-     .argument = "CODE",
-     .kind = OPTION_NUMBER,
-     .offset = FIELD(conflict_code),
-     .max = 255,
-     .help = "Exit code when the lock was not acquired. Default: 75."},
+    NONBLOCK_OPTION("Fail at once if another owner holds the lock."),
+    WAIT_OPTION(
+        "Fail if the lock cannot be had within this time. Default: wait "
+        "for ever."),
+    CONFLICT_OPTION("Exit code when the lock was not acquired. Default: 75."),
     {.letter = 's',
      .names = {"shared"},
      .kind = OPTION_FLAG,

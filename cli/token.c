@@ -38,19 +38,10 @@
     }
 
 static const cli_option acquire_options[] = {
-    {.letter = 'n',
-     .names = {"nonblock", "nb"},
-     .kind = OPTION_FLAG,
-     .offset = FIELD(nonblock),
-     .help = "Fail at once if another owner holds the lock."},
-    {.letter = 'w',
-     .names = {"wait", "timeout"},
-     .argument = "DURATION",
-     .kind = OPTION_DURATION,
-     .offset = FIELD(wait_ms),
-     .max = HF_LEASE_MAX_MS,
-     .help = "Fail if the lock cannot be had within this time. Default: wait "
-             "for ever."},
+    NONBLOCK_OPTION("Fail at once if another owner holds the lock."),
+    WAIT_OPTION(
+        "Fail if the lock cannot be had within this time. Default: wait "
+        "for ever."),
     KIND_OPTION,
     LEASE_OPTION("How long it is held unless it is renewed or released. "
                  "Default: 5m."),

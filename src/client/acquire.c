@@ -92,7 +92,7 @@ static hf_status choose_owner(const hf__attempt *at, hf_lease *lease,
 static void copy_owner(hf_lease *lease, const hf__hold *hold)
 {
     static const char digits[] = "0123456789abcdef";
-    if (!hold->target->kind->owner_is_random) {
+    if (!hold->target->kind->owner_is_raw) {
         memcpy(lease->owner, hold->owner, sizeof(lease->owner));
         return;
     }

@@ -10,8 +10,6 @@
 /* ------------------------------------------------------------------ opening */
 
 #define FAIR_WAIT_MS 300000 /* Redisson's fairLockWaitTimeout */
-#define SPIN_FIRST_MS 1     /* LockOptions.ExponentialBackOff */
-#define SPIN_MAX_MS 128
 
 static hf_status check_options(const hf_lock_options *options, hf_error *err)
 {
@@ -40,9 +38,9 @@ static int64_t or_else(int64_t given, int64_t otherwise)
 
 static void set_goal(hf__goal *goal, const hf_lock_options *options)
 {
-    bool simple = options->kind == HF_KIND_SIMPLE;
-    int64_t first = or_else(options->backoff_first_ms, simple ? 10 : 1);
-    int64_t most = or_else(options->backoff_max_ms, simple ? 10 : SPIN_MAX_MS);
+    const hf__kind *kind = hf__kind_of(options->kind);
+    int64_t first = or_else(options->backoff_first_ms, kind->backoff_first_ms);
+    int64_t most = or_else(options->backoff_max_ms, kind->backoff_max_ms);
     goal->wish =
         (hf__wish){.fair_wait_ms = or_else(options->fair_wait_ms, FAIR_WAIT_MS),
                    .token_life_ms = options->token_life_ms,

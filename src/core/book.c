@@ -105,7 +105,7 @@ static size_t raw_id(const hf__book *book, uint64_t ordinal,
 size_t hf__book_owner_id(const hf__book *book, const hf__kind *kind,
                          uint64_t ordinal, char id[HF__OWNER_SIZE])
 {
-    if (kind && kind->owner_is_random) {
+    if (kind && kind->owner_is_raw) {
         return raw_id(book, ordinal, id);
     }
     size_t n = strlen(book->uuid);

@@ -93,11 +93,15 @@ typedef struct hf__kind {
     /* What follows the owner's "uuid:ordinal" in its id; NULL: nothing. */
     const char *owner_suffix;
     /* The owner's id on the server is 16 bytes that no other has. */
-    bool owner_is_random;
+    bool owner_is_raw;
 
     /* Appends the channel whose messages wake a waiter; NULL: there are no
      * messages, and waiters ask again and again. */
     hf__name_fn channel;
+    /* Without messages: time between two tries, doubled from the first to the
+     * second, unless the handle says otherwise. */
+    int64_t backoff_first_ms;
+    int64_t backoff_max_ms;
     /* A waiter hears `channel:owner`. */
     bool channel_of_owner;
     hf__wake (*wake)(hf__slice payload);

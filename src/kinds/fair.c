@@ -78,15 +78,6 @@ static void acquire_once(hf__call *call, const hf__asker *asker,
     hf__call_add(call, HF__LITERAL("once"));
 }
 
-static hf__verdict verdict_once(const hf__reply *reply)
-{
-    hf__verdict verdict = hf__lock_verdict(reply);
-    if (verdict.what == HF__GRANTED && verdict.count != 1) {
-        verdict.what = HF__OWN;
-    }
-    return verdict;
-}
-
 const hf__kind hf__kind_fair = {
     .noun = "fair lock",
     .letter = 'F',
@@ -114,7 +105,7 @@ const hf__kind hf__kind_fair_once = {
     .wake = hf__lock_wake,
     .names = {queue, timeouts},
     .acquire = acquire_once,
-    .verdict = verdict_once,
+    .verdict = hf__lock_verdict_once,
     .release = release,
     .force = force,
     .look = hf__lock_look,

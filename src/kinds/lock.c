@@ -35,11 +35,17 @@ void hf__call_add_again(hf__call *call, const hf__asker *asker)
     }
 }
 
-static void acquire(hf__call *call, const hf__asker *asker, int64_t lease_ms)
+static void say_acquire(hf__call *call, const hf__asker *asker,
+                        int64_t lease_ms)
 {
     hf__call_on_name(call, &hf__script_lock_acquire, asker);
     hf__call_add_number(call, 0, lease_ms);
     hf__call_add(call, asker->owner);
+}
+
+static void acquire(hf__call *call, const hf__asker *asker, int64_t lease_ms)
+{
+    say_acquire(call, asker, lease_ms);
     hf__call_add_again(call, asker);
 }
 
@@ -101,13 +107,11 @@ void hf__lock_look(hf__call *call, const hf__asker *asker)
 static void acquire_once(hf__call *call, const hf__asker *asker,
                          int64_t lease_ms)
 {
-    hf__asker anew = *asker;
-    anew.again = false;
-    acquire(call, &anew, lease_ms);
+    say_acquire(call, asker, lease_ms);
     hf__call_add(call, HF__LITERAL("once"));
 }
 
-static hf__verdict verdict_once(const hf__reply *reply)
+hf__verdict hf__lock_verdict_once(const hf__reply *reply)
 {
     hf__verdict verdict = hf__lock_verdict(reply);
     if (verdict.what == HF__GRANTED && verdict.count != 1) {
@@ -137,7 +141,7 @@ const hf__kind hf__kind_lock_once = {
     .channel = hf__lock_channel,
     .wake = hf__lock_wake,
     .acquire = acquire_once,
-    .verdict = verdict_once,
+    .verdict = hf__lock_verdict_once,
     .release = hf__lock_release,
     .force = hf__lock_force,
     .look = hf__lock_look,
@@ -150,6 +154,8 @@ const hf__kind hf__kind_spin = {
     .noun = "spin lock",
     .letter = 'I',
     .reentrant = true,
+    .backoff_first_ms = 1, /* LockOptions.ExponentialBackOff */
+    .backoff_max_ms = 128,
     .acquire = acquire,
     .verdict = hf__lock_verdict,
     .release = hf__lock_release,

@@ -17,6 +17,8 @@ void hf__lock_release(hf__call *call, const hf__asker *asker, int64_t remaining,
 void hf__lock_force(hf__call *call, const hf__asker *asker);
 void hf__lock_look(hf__call *call, const hf__asker *asker);
 hf__verdict hf__lock_verdict(const hf__reply *reply);
+/* For a kind that its owner cannot have twice. */
+hf__verdict hf__lock_verdict_once(const hf__reply *reply);
 hf__wake hf__lock_wake(hf__slice payload);
 void hf__lock_channel(hf__buf *out, hf__slice name);
 /* The last argument of an acquire, where the owner has it already. */

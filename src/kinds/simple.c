@@ -59,6 +59,8 @@ static void probe(hf__call *call, const hf__asker *asker)
 const hf__kind hf__kind_simple = {
     .noun = "simple lock",
     .letter = 'U',
+    .backoff_first_ms = 10,
+    .backoff_max_ms = 10,
     .acquire = acquire,
     .verdict = verdict,
     .release = release,

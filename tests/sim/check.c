@@ -81,7 +81,7 @@ bool sim_check_lost_since(unsigned lock, int64_t since)
 
 static const char *owner_of(const hf__hold *hold, char text[SIM_OWNER_SIZE])
 {
-    if (!hold->target->kind->owner_is_random) {
+    if (!hold->target->kind->owner_is_raw) {
         return hold->owner;
     }
     sim_owner_text(text, (hf__slice){hold->owner, hold->owner_length});

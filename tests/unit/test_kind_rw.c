@@ -79,7 +79,7 @@ static void test_readers_share_and_writers_do_not(void **state)
         assert_true(sides[side]->reentrant);
         assert_false(sides[side]->anonymous);
         assert_false(sides[side]->leaseless);
-        assert_false(sides[side]->owner_is_random);
+        assert_false(sides[side]->owner_is_raw);
         assert_false(sides[side]->channel_of_owner);
     }
 }

@@ -303,8 +303,7 @@ static void test_properties(void **state)
         assert_int_equal(kinds[i]->queued,
                          kinds[i] == &hf__kind_semaphore_in_turn);
         assert_int_equal(kinds[i]->anonymous, kinds[i] == &hf__kind_permit);
-        assert_int_equal(kinds[i]->owner_is_random,
-                         kinds[i] == &hf__kind_permit);
+        assert_int_equal(kinds[i]->owner_is_raw, kinds[i] == &hf__kind_permit);
         for (size_t j = 0; j < i; j++) {
             assert_int_not_equal(kinds[i]->letter, kinds[j]->letter);
         }
